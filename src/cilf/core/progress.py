@@ -1,0 +1,33 @@
+"""Progress of long work, told to whoever listens; silent when nobody does.
+
+>>> with listening(lambda stage, done, total: print(stage, done, "of", total)):
+...     report("fit", 1, 20)
+fit 1 of 20
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+Listener = Callable[[str, int, int], None]
+
+_listener: ContextVar[Listener | None] = ContextVar("cilf_progress", default=None)
+
+
+def report(stage: str, done: int, total: int) -> None:
+    """Say that ``done`` of ``total`` steps of a stage are done."""
+    listener = _listener.get()
+    if listener is not None:
+        listener(stage, done, total)
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Have ``listener(stage, done, total)`` called for all work inside the block."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)

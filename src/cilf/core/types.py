@@ -1,0 +1,123 @@
+"""The values that travel between learners, streams and evaluation."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Label = int | str
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+class Labelled(NamedTuple):
+    """Instances and their labels."""
+
+    X: Array  # (n, ...)
+    y: Array  # (n,)
+
+
+@dataclass(frozen=True)
+class Window:
+    """One piece of a stream, with the truth that only the evaluator may look at."""
+
+    index: int  # 1, 2, ... (0 is the initial training data)
+    X: Array  # (n, ...)
+    y: Array  # (n,) true labels: answers to queries and scores come from here
+    novel: tuple[Label, ...]  # classes that start in this window
+    known: tuple[Label, ...]  # classes that came earlier and are still around
+    ids: Array  # (n,) identity of each instance in its data set
+
+
+@dataclass(frozen=True)
+class Detection:
+    """What a learner believes about a window.
+
+    Attributes:
+        novelty: how novel each instance looks; higher is more novel.
+        label: the known class each instance is, or is nearest to.
+        cluster: -1 for known instances, 0..n_novel-1 for the novel classes found.
+        n_novel: how many novel classes were found (or asked for).
+        curve: cluster validity for every number of novel classes that was tried.
+        embedding: where each instance lies in the learner's space.
+
+    >>> found = Detection(
+    ...     novelty=np.array([0.1, 0.9]), label=np.array(["cat", "cat"]),
+    ...     cluster=np.array([-1, 0]), n_novel=1, curve={}, embedding=np.zeros((2, 3)))
+    >>> found.is_novel.tolist()
+    [False, True]
+    """
+
+    novelty: Floats  # (n,)
+    label: Array  # (n,)
+    cluster: Ints  # (n,)
+    n_novel: int
+    curve: Mapping[int, float]
+    embedding: Floats  # (n, d)
+
+    @property
+    def is_novel(self) -> Bools:
+        """Whether each instance belongs to a class the learner was never told about."""
+        return np.asarray(self.cluster >= 0)
+
+    def __len__(self) -> int:
+        return len(self.cluster)
+
+
+@dataclass(frozen=True)
+class WindowRecord:
+    """The scores of one window; a metric that is undefined there is NaN.
+
+    ``known_*`` are the metrics on instances of known classes only, ``open_*`` the open-set F
+    (over known classes, with novel instances counted as errors when they are called known).
+    """
+
+    window: int
+    n_known: int  # classes the learner knew when the window came
+    n_novel_true: int
+    n_novel_found: int
+    na: float
+    macro_f: float
+    micro_f: float
+    auroc: float
+    known_na: float
+    known_macro_f: float
+    known_micro_f: float
+    known_auroc: float
+    open_macro_f: float
+    open_micro_f: float
+    m_new: float  # share of novel instances called known
+    f_new: float  # share of known instances called novel
+    holdout_accuracy: Mapping[int, float]  # window of arrival (0 = initial) -> accuracy
+    n_queried: int
+    seconds_detect: float
+    seconds_update: float
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dictionary with null where a value is undefined."""
+        plain = dataclasses.asdict(self)
+        groups = {str(group): _null(value) for group, value in self.holdout_accuracy.items()}
+        return {name: _null(value) for name, value in plain.items()} | {"holdout_accuracy": groups}
+
+    @classmethod
+    def from_json(cls, plain: Mapping[str, Any]) -> WindowRecord:
+        """The record that ``to_json`` made this dictionary from."""
+        groups = {int(group): _nan(value) for group, value in plain["holdout_accuracy"].items()}
+        values = {name: _nan(value) for name, value in plain.items()}
+        return cls(**(values | {"holdout_accuracy": groups}))
+
+
+def _null(value: Any) -> Any:
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _nan(value: Any) -> Any:
+    return math.nan if value is None else value

@@ -1,0 +1,173 @@
+"""Every check of what users hand in. Public methods call these once; inside, code assumes."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import numbers
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from cilf.core.types import Array, Label
+from cilf.errors import BadConfig, BadInput
+
+FORMS = "(n, d) features, (n, h, w) grey images or (n, h, w, c) colour images"
+
+
+def instances(X: Any, *, shape: tuple[int, ...] | None = None, name: str = "X") -> Array:
+    """``X`` as a finite array: uint8 stays uint8, every other number becomes float32.
+
+    ``shape`` is the shape of one instance that the learner was fitted on, if it was.
+
+    >>> instances([[1, 2], [3, 4]]).dtype
+    dtype('float32')
+    """
+    array = _numeric(X, name)
+    if array.ndim not in (2, 3, 4):
+        raise BadInput(f"{name} has shape {array.shape}: give {FORMS}.")
+    if array.size == 0:
+        raise BadInput(f"{name} is empty (shape {array.shape}): give at least one instance.")
+    if shape is not None and array.shape[1:] != shape:
+        raise BadInput(
+            f"{name} holds instances of shape {array.shape[1:]}, but the learner was fitted on "
+            f"{shape}: bring them to that shape, or fit again."
+        )
+    return array
+
+
+def _numeric(X: Any, name: str) -> Array:
+    try:
+        array = np.asarray(X)
+        if array.dtype == object:
+            array = _unboxed(array)
+    except (ValueError, TypeError) as error:
+        raise BadInput(
+            f"{name} is not an array of numbers ({_brief(error)}): give {FORMS}."
+        ) from error
+    if array.dtype.kind not in "biuf":
+        raise BadInput(f"{name} has dtype {array.dtype}: give numbers, as {FORMS}.")
+    if array.dtype == np.uint8:
+        return array
+    with np.errstate(over="ignore"):
+        array = array.astype(np.float32, copy=False)
+    if not np.isfinite(array).all():
+        first = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise BadInput(
+            f"{name} holds {array[first]} at index {first}: remove or fill such values first "
+            "(every value must be finite in float32)."
+        )
+    return array
+
+
+def _unboxed(array: Array) -> Array:
+    strange = next((v for v in array.flat if not isinstance(v, numbers.Real)), None)
+    if strange is not None:
+        raise TypeError(f"it is an object array that holds {type(strange).__name__}")
+    return array.astype(np.float64)
+
+
+def _brief(error: Exception) -> str:
+    return str(error).splitlines()[0].split(". ")[0]
+
+
+def labels(y: Any, *, n: int, kind: str | None = None, name: str = "y") -> Array:
+    """``y`` as ``n`` ints or ``n`` strings; ``kind`` ("i" or "U") is what the learner knows."""
+    values = _label_values(y, name)
+    if len(values) != n:
+        raise BadInput(f"{name} has {len(values)} labels for {n} instances: give one for each.")
+    array = _label_array(values, name)
+    if kind is not None and array.dtype.kind != kind:
+        names = {"i": "ints", "U": "strings"}
+        raise BadInput(
+            f"{name} holds {names[array.dtype.kind]}, but the learner knows its classes by "
+            f"{names[kind]}: convert the labels."
+        )
+    return array
+
+
+def _label_values(y: Any, name: str) -> list[Any]:
+    if isinstance(y, str | bytes) or not isinstance(y, Iterable):
+        raise BadInput(f"{name} is {y!r}: give a sequence of labels, one for each instance.")
+    values = list(y.tolist() if isinstance(y, np.ndarray) else y)
+    return [value.item() if isinstance(value, np.generic) else value for value in values]
+
+
+def _label_array(values: list[Any], name: str) -> Array:
+    for index, value in enumerate(values):
+        if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
+            raise BadInput(f"{name}[{index}] is missing ({value!r}): leave that instance out.")
+        if isinstance(value, bool) or not isinstance(value, int | str):
+            raise BadInput(
+                f"{name}[{index}] is {value!r} ({type(value).__name__}): "
+                "labels are ints or strings."
+            )
+    kinds = {isinstance(value, str) for value in values}
+    if len(kinds) > 1:
+        raise BadInput(f"{name} mixes ints and strings: use one kind of label.")
+    if kinds == {True}:
+        return np.array(values, dtype=str)
+    return np.array(values, dtype=np.int64)
+
+
+def known_classes(y: Array, *, name: str = "y") -> None:
+    """Refuse training labels of fewer than two classes."""
+    classes = np.unique(y)
+    if len(classes) < 2:
+        raise BadInput(
+            f"{name} holds {len(classes)} class ({classes.tolist()}): fitting needs at least two."
+        )
+
+
+def n_novel(value: Any, *, window: int) -> int | None:
+    """The number of novel classes asked for: None, or an int from 0 to the window's size."""
+    if value is None:
+        return None
+    number = whole_number("n_novel", value, least=0)
+    if number > window:
+        raise BadInput(
+            f"n_novel is {number}, but the window holds {window} instances: ask for at most that."
+        )
+    return number
+
+
+def whole_number(name: str, value: Any, *, least: int) -> int:
+    """``value`` as an int of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+        raise BadConfig(f"{name} is {value!r}: give a whole number of at least {least}.")
+    return int(value)
+
+
+def number(name: str, value: Any, *, least: float = -math.inf, most: float = math.inf) -> float:
+    """``value`` as a finite float between ``least`` and ``most``."""
+    fits = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not fits or not math.isfinite(value) or not least <= value <= most:
+        raise BadConfig(f"{name} is {value!r}: give a number from {least:g} to {most:g}.")
+    return float(value)
+
+
+def one_of(kind: str, value: Any, known: Iterable[str]) -> str:
+    """``value`` if it is a known name of this kind; otherwise the nearest one is suggested.
+
+    >>> one_of("learner", "clif", ["cilf", "joint"])
+    Traceback (most recent call last):
+    ...
+    cilf.errors.BadConfig: unknown learner 'clif': did you mean 'cilf'? Known: cilf, joint.
+    """
+    names = list(known)
+    if isinstance(value, str) and value in names:
+        return value
+    near = difflib.get_close_matches(str(value).lower(), names, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    raise BadConfig(f"unknown {kind} {value!r}: {hint}Known: {', '.join(names)}.")
+
+
+def in_order_of_appearance(y: Array, known: Sequence[Label] = ()) -> list[Label]:
+    """The classes of ``y`` that are not among ``known``, in the order they first appear.
+
+    >>> in_order_of_appearance(np.array(["b", "a", "b"]), known=["c"])
+    ['b', 'a']
+    """
+    seen = set(known)
+    return [label for label in dict.fromkeys(y.tolist()) if label not in seen]

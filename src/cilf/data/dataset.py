@@ -1,0 +1,74 @@
+"""A data set: a training split that makes the stream, a test split that is the hold-out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cilf.core import Label, validation
+from cilf.core.types import Array
+from cilf.errors import BadInput
+
+
+@dataclass(frozen=True)
+class Split:
+    """Instances, labels and the identity of each instance (a path, or a row)."""
+
+    X: Array  # (n, ...)
+    y: Array  # (n,)
+    ids: Array  # (n,)
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Labelled data with a name; every class has to be in the training split.
+
+    >>> data = Dataset.from_arrays("toy", [[0.0], [1.0]], ["a", "b"], [[0.5]], ["a"])
+    >>> data.classes
+    ['a', 'b']
+    """
+
+    name: str
+    train: Split
+    test: Split
+
+    def __post_init__(self) -> None:
+        unknown = set(self.test.y.tolist()) - set(self.train.y.tolist())
+        if unknown:
+            raise BadInput(
+                f"data set {self.name!r}: the test split holds classes that the training split "
+                f"lacks ({sorted(unknown, key=str)}): remove them."
+            )
+
+    @property
+    def classes(self) -> list[Label]:
+        """Every class, sorted."""
+        classes: list[Label] = np.unique(self.train.y).tolist()
+        return classes
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one instance."""
+        return self.train.X.shape[1:]
+
+    @classmethod
+    def from_arrays(
+        cls, name: str, X_train: object, y_train: object, X_test: object, y_test: object
+    ) -> Dataset:
+        """A data set from arrays; identities are ``train/0``, ``train/1``, ... and ``test/0``, ..."""
+        train = _split("train", X_train, y_train)
+        test = _split("test", X_test, y_test, train.X.shape[1:], train.y.dtype.kind)
+        return cls(name, train, test)
+
+
+def _split(
+    part: str, X: object, y: object, shape: tuple[int, ...] | None = None, kind: str | None = None
+) -> Split:
+    X_name, y_name = f"X_{part}", f"y_{part}"
+    array = validation.instances(X, shape=shape, name=X_name)
+    labels = validation.labels(y, n=len(array), kind=kind, name=y_name)
+    return Split(array, labels, np.array([f"{part}/{row}" for row in range(len(array))]))

@@ -1,0 +1,151 @@
+"""Run folders: what a run leaves on disk, and how to read it back.
+
+::
+
+    run.json            format version, resolved parameters, seed, versions, commit, machine
+    records.jsonl       one window per line, flushed
+    windows/NNN.npz     what reports draw of window NNN (see ``Drawing``)
+    checkpoint/         the learner after the last finished window, for --resume
+    report.html         made from the files above
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cilf.core import WindowRecord
+from cilf.core.types import Array, Floats, Ints
+from cilf.errors import BadInput
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What a report draws of a window: all its instances, or a random part of a large one."""
+
+    ids: Array  # (n,) identity of each instance
+    map: Floats  # (n, 2) where it lies on the 2-D map of the embedding
+    truth: Array  # (n,) true class
+    novel: Array  # (n,) bool: whether the learner had never been told about the true class
+    label: Array  # (n,) known class it was given, or is nearest to
+    cluster: Ints  # (n,) -1 known, else the novel class found
+    novelty: Floats  # (n,)
+    thumbnails: Array  # (n, h, w) or (n, h, w, 3) uint8; vectors as strips of height 1
+    matched: Array  # (n_found,) as str: the true class each found cluster was matched to, or ""
+    sizes: Ints  # (n_found,) instances in each found cluster, in the whole window
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A run on disk."""
+
+    path: Path
+
+    @classmethod
+    def open(cls, path: str | Path) -> RunFolder:
+        """The run in this folder; refused if it is none."""
+        folder = cls(Path(path))
+        if not folder.exists():
+            raise BadInput(f"{path} is not a run folder: it has no run.json.")
+        version = folder.read_run().get("format")
+        if not isinstance(version, int) or version > FORMAT:
+            raise BadInput(f"{path} has run format {version!r}, this cilf reads up to {FORMAT}.")
+        return folder
+
+    def exists(self) -> bool:
+        return (self.path / "run.json").is_file()
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.path / "checkpoint"
+
+    @property
+    def report(self) -> Path:
+        return self.path / "report.html"
+
+    def read_run(self) -> dict[str, Any]:
+        """The content of run.json."""
+        try:
+            return dict(json.loads((self.path / "run.json").read_text(encoding="utf-8")))
+        except (OSError, ValueError) as error:
+            raise BadInput(f"{self.path / 'run.json'} does not read: {error}") from error
+
+    def write_run(self, run: dict[str, Any]) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
+        text = json.dumps({"format": FORMAT, **run}, indent=1)
+        _replace(self.path / "run.json", text.encode())
+
+    def read_records(self) -> list[WindowRecord]:
+        """Every whole line of records.jsonl; a line cut short by a kill is left out."""
+        path = self.path / "records.jsonl"
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+        return [WindowRecord.from_json(json.loads(line)) for line in lines if line.endswith("\n")]
+
+    def write_records(self, records: Iterable[WindowRecord]) -> None:
+        """Replace records.jsonl by these."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        text = "".join(_line(record) for record in records)
+        _replace(self.path / "records.jsonl", text.encode())
+
+    def append_record(self, record: WindowRecord) -> None:
+        with (self.path / "records.jsonl").open("a", encoding="utf-8") as file:
+            file.write(_line(record))
+            file.flush()
+            os.fsync(file.fileno())
+
+    def write_drawing(self, window: int, drawing: Drawing) -> None:
+        path = self._drawing(window)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pending = path.with_suffix(".pending")
+        with pending.open("wb") as file:
+            np.savez_compressed(file, **dataclasses.asdict(drawing))
+        pending.replace(path)
+
+    def read_drawing(self, window: int) -> Drawing | None:
+        """What to draw of a window; None if the run kept nothing of it."""
+        path = self._drawing(window)
+        if not path.exists():
+            return None
+        with np.load(path, allow_pickle=False) as arrays:
+            return Drawing(**{name: arrays[name] for name in arrays.files})
+
+    def _drawing(self, window: int) -> Path:
+        return self.path / "windows" / f"{window:03d}.npz"
+
+
+def find_runs(folder: str | Path) -> list[RunFolder]:
+    """The run in this folder, or else every run below it, in order of path."""
+    path = Path(folder)
+    if RunFolder(path).exists():
+        return [RunFolder.open(path)]
+    found = [RunFolder.open(p.parent) for p in sorted(path.rglob("run.json"))]
+    if not found:
+        raise BadInput(f"{folder} holds no run: name a folder that 'cilf run' wrote.")
+    return found
+
+
+def read_records(folder: str | Path) -> list[WindowRecord]:
+    """The records of the run in this folder."""
+    return RunFolder.open(folder).read_records()
+
+
+def _line(record: WindowRecord) -> str:
+    return json.dumps(record.to_json(), allow_nan=False) + "\n"
+
+
+def _replace(path: Path, content: bytes) -> None:
+    pending = path.with_name(path.name + ".pending")
+    with pending.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    pending.replace(path)

@@ -1,0 +1,50 @@
+"""Learners: each keeps the contract of :class:`Learner`, one method in one file.
+
+``LEARNERS`` is the only table of names; ``make`` builds one by name, ``load`` reads one back.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from cilf.core import validation
+from cilf.errors import BadInput
+from cilf.learners import persistence
+from cilf.learners.base import Learner
+from cilf.learners.cilf import CILF
+
+__all__ = ["CILF", "LEARNERS", "Learner", "load", "make"]
+
+LEARNERS: dict[str, type[Learner]] = {learner.name: learner for learner in (CILF,)}
+
+
+def make(name: str, **parameters: Any) -> Learner:
+    """A learner by name, with these parameters changed from their defaults.
+
+    >>> make("cilf", sed=1)
+    Traceback (most recent call last):
+    ...
+    cilf.errors.BadConfig: unknown parameter of 'cilf' 'sed': did you mean 'seed'? Known: ...
+    """
+    return LEARNERS[validation.one_of("learner", name, LEARNERS)]().set_params(**parameters)
+
+
+def load(
+    folder: str | Path, *, learner: type[Learner] | None = None, **parameters: Any
+) -> Learner:
+    """The learner that ``save`` wrote to this folder; it goes on exactly as that one would.
+
+    ``learner`` is the class of a model that is not one of ours; ``parameters`` replace stored
+    ones that this machine cannot serve (``device``) or a file cannot hold (an own ``backbone``).
+    """
+    description, arrays = persistence.read(Path(folder))
+    if learner is None and description["learner"] not in LEARNERS:
+        raise BadInput(
+            f"the model in {folder} was made by learner {description['learner']!r}, which is not "
+            "one of ours: pass its class, load(folder, learner=...)."
+        )
+    for name, value in (description["parameters"] | parameters).items():
+        persistence.require_own(name, value, Path(folder))
+    made_by = learner or LEARNERS[description["learner"]]
+    return made_by._restored(description, arrays, parameters)

@@ -1,0 +1,201 @@
+"""The contract every learner keeps: public methods validate once, then call ``_fit`` and friends."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from cilf.core import Detection, Label, validation
+from cilf.core.types import Array, Floats, Ints
+from cilf.errors import NotFitted
+from cilf.learners import persistence
+
+Arrays = dict[str, Array]
+
+
+class Learner(ABC):
+    """Learns classes, finds novel ones in unlabelled windows, learns those too.
+
+    A subclass has a keyword-only constructor that only stores, and writes the methods that
+    start with one underscore. They get checked input and class *positions* (0, 1, ... in order
+    of arrival) in place of names, and they assign state only when their work is done.
+
+    Class attributes:
+        name: the key in ``LEARNERS`` and in model files.
+        expected_failures: checks of ``cilf.checks`` it must fail by nature -> the reason.
+        takes_vectors: whether it serves (n, d) features, or images only.
+    """
+
+    name: ClassVar[str]
+    expected_failures: ClassVar[Mapping[str, str]] = {}
+    takes_vectors: ClassVar[bool] = True
+
+    seed: int
+
+    _classes: list[Label]
+    _shape: tuple[int, ...]
+    _history: list[dict[str, Any]]
+
+    # ------------------------------------------------------------- what a learner writes
+
+    @abstractmethod
+    def _fit(self, X: Array, y: Ints) -> None:
+        """Learn the first classes from scratch."""
+
+    @abstractmethod
+    def _predict(self, X: Array) -> Ints:
+        """Class position of each instance."""
+
+    @abstractmethod
+    def _embed(self, X: Array) -> Floats:
+        """Each instance as a vector."""
+
+    @abstractmethod
+    def _detect(self, X: Array, n_novel: int | None) -> Detection:
+        """Find the novel classes; change nothing."""
+
+    @abstractmethod
+    def _update(self, X: Array, y: Ints, n_classes: int) -> None:
+        """Learn these instances; positions from ``len(classes_)`` on are new classes."""
+
+    @abstractmethod
+    def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
+        """Everything fitted: arrays, and what fits into JSON."""
+
+    @abstractmethod
+    def _set_state(self, arrays: Arrays, plain: Mapping[str, Any]) -> None:
+        """Take back what ``_get_state`` gave; classes and shape are already set."""
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that cannot work; called before fitting."""
+
+    # ------------------------------------------------------------- what users call
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn the known classes from labelled instances, forgetting any earlier fit."""
+        validation.whole_number("seed", self.seed, least=0)
+        self._check_parameters()
+        X = validation.instances(X)
+        y = validation.labels(y, n=len(X))
+        validation.known_classes(y)
+        classes = validation.in_order_of_appearance(y)
+        self._fit(X, _positions(y, classes))
+        self._classes, self._shape = classes, X.shape[1:]
+        self._history = [_event("fit", len(y), classes)]
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """The known class of each instance."""
+        return self.classes_[self._predict(self._checked(X))]
+
+    def embed(self, X: Any) -> Floats:
+        """Each instance as a vector: (n, d) float32."""
+        return self._embed(self._checked(X))
+
+    def detect(self, X: Any, n_novel: int | None = None) -> Detection:
+        """Find the novel classes in a window: how many (unless told), and which instances.
+
+        Changes nothing: the learner is the same afterwards.
+        """
+        X = self._checked(X)
+        return self._detect(X, validation.n_novel(n_novel, window=len(X)))
+
+    def update(self, X: Any, y: Any) -> Self:
+        """Learn labelled instances, of new classes or of known ones."""
+        X = self._checked(X)
+        y = validation.labels(y, n=len(X), kind=self.classes_.dtype.kind)
+        arrived = validation.in_order_of_appearance(y, self._classes)
+        classes = self._classes + arrived
+        self._update(X, _positions(y, classes), len(classes))
+        self._classes = classes
+        self._history = [*self._history, _event("update", len(y), arrived)]
+        return self
+
+    def save(self, folder: str | Path) -> None:
+        """Write the learner to a new, an empty or a model folder, which it replaces atomically."""
+        self._require_fitted()
+        arrays, plain = self._get_state()
+        persistence.write(Path(folder), self._describe() | {"state": plain}, arrays)
+
+    @property
+    def classes_(self) -> Array:
+        """The known classes, in order of arrival."""
+        self._require_fitted()
+        return np.array(self._classes)
+
+    # ------------------------------------------------------------- parameters, as scikit-learn
+
+    @classmethod
+    def parameter_names(cls) -> list[str]:
+        """The constructor's parameters."""
+        return list(inspect.signature(cls).parameters)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters this learner was made with (``deep`` is there for scikit-learn)."""
+        return {name: getattr(self, name) for name in self.parameter_names()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters; an unknown name is answered with the nearest known one."""
+        for name, value in params.items():
+            validation.one_of(f"parameter of {self.name!r}", name, self.parameter_names())
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self)).parameters
+        changed = {
+            name: value
+            for name, value in self.get_params().items()
+            if repr(value) != repr(defaults[name].default)
+        }
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
+
+    # ------------------------------------------------------------- inside
+
+    def _require_fitted(self) -> None:
+        if not hasattr(self, "_classes"):
+            name = type(self).__name__
+            raise NotFitted(f"this {name} is not fitted yet: call fit(X, y), or cilf.load(folder).")
+
+    def _checked(self, X: Any) -> Array:
+        self._require_fitted()
+        return validation.instances(X, shape=self._shape)
+
+    @property
+    def _n_updates(self) -> int:
+        return len(self._history) - 1
+
+    def _describe(self) -> dict[str, Any]:
+        return {
+            "learner": self.name,
+            "parameters": self.get_params(),
+            "classes": self._classes,
+            "instance_shape": list(self._shape),
+            "history": self._history,
+        }
+
+    @classmethod
+    def _restored(
+        cls, description: Mapping[str, Any], arrays: Arrays, replaced: Mapping[str, Any]
+    ) -> Self:
+        """The learner a model file describes; ``replaced`` parameters win over stored ones."""
+        learner = cls().set_params(**(description["parameters"] | dict(replaced)))
+        learner._classes = description["classes"]
+        learner._shape = tuple(description["instance_shape"])
+        learner._history = description["history"]
+        learner._set_state(arrays, description["state"])
+        return learner
+
+
+def _positions(y: Array, classes: list[Label]) -> Ints:
+    position = {label: i for i, label in enumerate(classes)}
+    return np.array([position[label] for label in y.tolist()], dtype=np.int64)
+
+
+def _event(kind: str, n_instances: int, classes: list[Label]) -> dict[str, Any]:
+    return {"event": kind, "n_instances": n_instances, "new_classes": classes}

@@ -1,0 +1,144 @@
+"""Model folders: JSON and safetensors with checksums, replaced atomically, never a pickle.
+
+``model.json`` names the tensor file it belongs to by the hash of its content, so a save is one
+atomic replacement of ``model.json``: before it the old model is whole, after it the new one is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as read_tensors
+from safetensors.numpy import save as pack_tensors
+
+from cilf.core.types import Array
+from cilf.errors import BadConfig, BadInput
+
+FORMAT = 1
+HEAD = "model.json"
+PENDING = "model.json.pending"
+
+
+def write(folder: Path, description: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+    """Write a model to a new, an empty or a model folder."""
+    _require_own_folder(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    packed = pack_tensors({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+    digest = hashlib.sha256(packed).hexdigest()
+    tensors = folder / f"{digest[:16]}.safetensors"
+    head = {
+        "format": FORMAT,
+        **_plain(description),
+        "tensors": {"file": tensors.name, "sha256": digest},
+    }
+    write_durably(tensors, packed)
+    write_durably(folder / PENDING, _encode(head | {"checksum": _checksum(head)}))
+    os.replace(folder / PENDING, folder / HEAD)
+    _sync_folder(folder)
+    for leftover in folder.glob("*.safetensors"):
+        if leftover.name != tensors.name:
+            leftover.unlink()
+
+
+def read(folder: Path) -> tuple[dict[str, Any], dict[str, Array]]:
+    """The description and the arrays of a model folder, after checking both."""
+    head = _read_head(folder)
+    tensors = folder / str(head["tensors"]["file"])
+    try:
+        packed = tensors.read_bytes()
+    except OSError as error:
+        raise _damaged(folder, f"{tensors.name} is missing") from error
+    if hashlib.sha256(packed).hexdigest() != head["tensors"]["sha256"]:
+        raise _damaged(folder, f"{tensors.name} is not what was written")
+    try:
+        return head, read_tensors(packed)
+    except SafetensorError as error:
+        raise _damaged(folder, f"{tensors.name} does not parse") from error
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Write a file and wait until it is on disk."""
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _require_own_folder(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise BadInput(f"cannot save to {folder}: it is a file; name a new or empty folder.")
+    if not folder.exists() or (folder / HEAD).exists():
+        return
+    foreign = [p.name for p in folder.iterdir() if p.suffix != ".safetensors" and p.name != PENDING]
+    if foreign:
+        raise BadInput(
+            f"cannot save to {folder}: it holds other things ({sorted(foreign)[0]}, ...); "
+            "name a new, an empty or a model folder."
+        )
+
+
+def _read_head(folder: Path) -> dict[str, Any]:
+    if not (folder / HEAD).is_file():
+        what = f"has no {HEAD}" if folder.is_dir() else "is not a folder"
+        raise BadInput(f"{folder} is not a model: it {what}; name a folder that save() wrote.")
+    try:
+        head = json.loads((folder / HEAD).read_text(encoding="utf-8"))
+        version = head["format"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise _damaged(folder, f"{HEAD} does not parse") from error
+    if isinstance(version, int) and version > FORMAT:
+        raise BadInput(
+            f"{folder} is a model of format {version}, this cilf reads up to {FORMAT}: upgrade cilf."
+        )
+    stated = head.pop("checksum", None)
+    if stated != _checksum(head):
+        raise _damaged(folder, f"{HEAD} is not what was written")
+    return dict(head)
+
+
+def _damaged(folder: Path, why: str) -> BadInput:
+    return BadInput(f"the model in {folder} is damaged ({why}): restore it from a copy.")
+
+
+def _encode(head: Mapping[str, Any]) -> bytes:
+    return json.dumps(head, indent=1, sort_keys=True, allow_nan=False).encode()
+
+
+def _checksum(head: Mapping[str, Any]) -> str:
+    return hashlib.sha256(_encode(head)).hexdigest()
+
+
+def _plain(description: Mapping[str, Any]) -> dict[str, Any]:
+    parameters = {name: _plain_value(v) for name, v in description["parameters"].items()}
+    return {**description, "parameters": parameters}
+
+
+def _plain_value(value: Any) -> Any:
+    """A parameter as JSON; a function (an own backbone) is noted by name and never loaded."""
+    if callable(value):
+        return {"own": getattr(value, "__qualname__", type(value).__name__)}
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def require_own(name: str, value: Any, folder: Path) -> None:
+    """Refuse to load a model whose own function was not handed in again."""
+    if isinstance(value, dict) and "own" in value:
+        raise BadConfig(
+            f"the model in {folder} was made with your own {name} {value['own']!r}: "
+            f"pass it again, load(folder, {name}={value['own']})."
+        )

@@ -1,0 +1,109 @@
+"""Embedding networks by name, or made by any function that returns a module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from cilf.core import validation
+
+Factory = Callable[[tuple[int, ...], int], nn.Module]
+"""Given the shape of one instance ((d,) or (c, h, w)) and the embedding size, makes a module."""
+
+
+def mlp(shape: tuple[int, ...], embedding_size: int, width: int = 256) -> nn.Module:
+    """Two hidden layers, for vectors (images are flattened)."""
+    n_inputs = int(torch.Size(shape).numel())
+    return nn.Sequential(
+        nn.Flatten(),
+        *_dense_block(n_inputs, width),
+        *_dense_block(width, width),
+        nn.Linear(width, embedding_size),
+    )
+
+
+def _dense_block(n_in: int, n_out: int) -> list[nn.Module]:
+    return [nn.Linear(n_in, n_out, bias=False), nn.BatchNorm1d(n_out), nn.ReLU(inplace=True)]
+
+
+def convnet(shape: tuple[int, ...], embedding_size: int, width: int = 32) -> nn.Module:
+    """Three convolution blocks of width, 2 x width and 4 x width channels, for small images."""
+    channels, *size = shape
+    layers: list[nn.Module] = []
+    for n_out in (width, 2 * width, 4 * width):
+        layers += [
+            nn.Conv2d(channels, n_out, 3, padding=1, bias=False),
+            nn.BatchNorm2d(n_out),
+            nn.ReLU(inplace=True),
+        ]
+        if min(size) >= 4:
+            layers.append(nn.MaxPool2d(2))
+            size = [side // 2 for side in size]
+        channels = n_out
+    layers += [nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(4 * channels, embedding_size)]
+    return nn.Sequential(*layers)
+
+
+def resnet18(shape: tuple[int, ...], embedding_size: int, width: int = 64) -> nn.Module:
+    """ResNet-18 with the stem for small images: 3 x 3, stride 1, no pooling."""
+    blocks: list[nn.Module] = []
+    channels = width
+    for stage, stride in enumerate((1, 2, 2, 2)):
+        for step in (stride, 1):
+            blocks.append(_Residual(channels, width * 2**stage, step))
+            channels = width * 2**stage
+    return nn.Sequential(
+        nn.Conv2d(shape[0], width, 3, padding=1, bias=False),
+        nn.BatchNorm2d(width),
+        nn.ReLU(inplace=True),
+        *blocks,
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(channels, embedding_size),
+    )
+
+
+class _Residual(nn.Module):
+    """Two 3 x 3 convolutions with a shortcut around them."""
+
+    def __init__(self, n_in: int, n_out: int, stride: int) -> None:
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(n_in, n_out, 3, stride, padding=1, bias=False),
+            nn.BatchNorm2d(n_out),
+            nn.ReLU(inplace=True),
+            nn.Conv2d(n_out, n_out, 3, padding=1, bias=False),
+            nn.BatchNorm2d(n_out),
+        )
+        self.shortcut: nn.Module = nn.Identity()
+        if stride != 1 or n_in != n_out:
+            self.shortcut = nn.Sequential(
+                nn.Conv2d(n_in, n_out, 1, stride, bias=False), nn.BatchNorm2d(n_out)
+            )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.relu(self.body(x) + self.shortcut(x))
+
+
+BACKBONES: dict[str, Callable[..., nn.Module]] = {
+    "mlp": mlp,
+    "convnet": convnet,
+    "resnet18": resnet18,
+}
+
+
+def make_backbone(
+    backbone: str | Factory, shape: tuple[int, ...], embedding_size: int, width: int | None = None
+) -> nn.Module:
+    """The module for instances of this shape; "auto" is mlp for vectors, convnet for images."""
+    if callable(backbone):
+        return backbone(shape, embedding_size)
+    name = validation.one_of("backbone", backbone, ["auto", *BACKBONES])
+    if name == "auto":
+        name = "mlp" if len(shape) == 1 else "convnet"
+    if len(shape) == 1 and name != "mlp":
+        validation.one_of("backbone for vectors", name, ["mlp"])
+    factory = BACKBONES[name]
+    return factory(shape, embedding_size, *(() if width is None else (width,)))

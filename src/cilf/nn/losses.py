@@ -1,0 +1,82 @@
+"""The terms of CILF's objective, each a pure function of embeddings, labels and prototypes."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from cilf.nn.prototypes import class_means
+
+
+def squared_distances(a: Tensor, b: Tensor) -> Tensor:
+    """Squared Euclidean distances: (n, d) and (m, d) -> (n, m)."""
+    cross = a @ b.T
+    return ((a * a).sum(1)[:, None] - 2 * cross + (b * b).sum(1)[None, :]).clamp_min(0)
+
+
+def prototype_logits(z: Tensor, prototypes: Tensor, alpha: float) -> Tensor:
+    """Log-odds of each class: -alpha times the squared distance to its prototype."""
+    return -alpha * squared_distances(z, prototypes)
+
+
+def prototype_cross_entropy(z: Tensor, y: Tensor, prototypes: Tensor, alpha: float) -> Tensor:
+    """L_intra: cross entropy of the softmax over negative distances to the prototypes."""
+    return F.cross_entropy(prototype_logits(z, prototypes, alpha), y)
+
+
+def triplet_loss(z: Tensor, y: Tensor, margin: float, generator: torch.Generator) -> Tensor:
+    """L_inter: one random positive, one random negative of each other class in the batch.
+
+    The mean over anchors of [margin + d(anchor, positive) - smallest d(anchor, negative)]_+
+    with squared distances; anchors alone in their class, and batches of one class, give zero.
+    """
+    positive, negatives, usable = draw_triplets(y, generator)
+    if not bool(usable.any()):
+        return z.sum() * 0.0
+    distances = squared_distances(z, z)
+    to_positive = distances.gather(1, positive[:, None])[:, 0]
+    to_negatives = distances.gather(1, negatives.clamp_min(0))
+    nearest = to_negatives.masked_fill(negatives < 0, torch.inf).amin(1)
+    return F.relu(margin + to_positive - nearest)[usable].mean()
+
+
+def draw_triplets(y: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+    """Partners of each anchor: a positive (n,), negatives (n, classes; -1 = own), usable (n,)."""
+    n = len(y)
+    order = torch.argsort(y, stable=True)
+    classes, own, counts = torch.unique(y, return_inverse=True, return_counts=True)
+    starts = counts.cumsum(0) - counts
+    rank = torch.empty_like(order)
+    rank[order] = torch.arange(n, device=y.device) - starts[own[order]]
+    draws = torch.rand(n, len(classes) + 1, generator=generator).to(y.device)
+
+    other = (draws[:, 0] * (counts[own] - 1)).long()
+    other = torch.where(other >= rank, other + 1, other).minimum(counts[own] - 1)
+    positive = order[starts[own] + other]
+    negatives = order[starts + (draws[:, 1:] * counts).long()]
+    negatives.scatter_(1, own[:, None], -1)
+    return positive, negatives, (counts[own] > 1) & (len(classes) > 1)
+
+
+def distillation(
+    z_new: Tensor, z_old: Tensor, new_prototypes: Tensor, old_prototypes: Tensor, alpha: float
+) -> Tensor:
+    """Cross entropy between the old and the new class probabilities over the old classes."""
+    target = F.softmax(prototype_logits(z_old, old_prototypes, alpha), dim=1)
+    n_old = len(old_prototypes)
+    return F.cross_entropy(prototype_logits(z_new, new_prototypes[:n_old], alpha), target)
+
+
+def prototype_drift(z: Tensor, y: Tensor, old_prototypes: Tensor) -> Tensor:
+    """R: squared distance of the batch mean of each known class from its old prototype.
+
+    Averaged over the known classes in the batch, so that its weight does not depend on how
+    many there are; labels from ``len(old_prototypes)`` on are novel classes and do not count.
+    """
+    known = y < len(old_prototypes)
+    if not bool(known.any()):
+        return z.sum() * 0.0
+    means, counts = class_means(z[known], y[known], len(old_prototypes))
+    present = counts > 0
+    return (means[present] - old_prototypes[present]).square().sum(1).mean()

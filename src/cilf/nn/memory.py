@@ -1,0 +1,66 @@
+"""A bounded set of labelled instances, shared evenly among the classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cilf.core.types import Array, Ints
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Labelled instances; ``y`` holds class positions, not names."""
+
+    X: Array  # (n, ...)
+    y: Ints  # (n,)
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @classmethod
+    def empty(cls, like: Array) -> Memory:
+        """No instances, of the shape and dtype of these."""
+        return cls(like[:0].copy(), np.zeros(0, dtype=np.int64))
+
+    def joined(self, X: Array, y: Ints) -> Memory:
+        """This memory and these instances together."""
+        return Memory(np.concatenate([self.X, X]), np.concatenate([self.y, y]))
+
+    def rows(self, rows: Ints) -> Memory:
+        """Only these instances."""
+        return Memory(self.X[rows], self.y[rows])
+
+    def rebalanced(self, size: int, rng: np.random.Generator) -> Memory:
+        """At most ``size`` instances: each class keeps a random even share of what it has."""
+        classes = np.unique(self.y)
+        quotas = even_quotas(size, len(classes))
+        kept = [
+            rng.permutation(np.flatnonzero(self.y == label))[:quota]
+            for label, quota in zip(classes, quotas, strict=True)
+        ]
+        return self.rows(np.sort(np.concatenate(kept))) if kept else self
+
+    def capped(self, per_class: int, rng: np.random.Generator) -> Memory:
+        """At most ``per_class`` random instances of each class."""
+        return self.rebalanced(per_class * len(np.unique(self.y)), rng)
+
+
+def even_quotas(size: int, n_classes: int) -> list[int]:
+    """``size`` shared among the classes, the first ones taking what is left over.
+
+    >>> even_quotas(100, 3)
+    [34, 33, 33]
+    """
+    return [size // n_classes + (i < size % n_classes) for i in range(n_classes)]
+
+
+def set_aside(y: Ints, per_class: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """Rows to train on, and up to ``per_class`` rows of each class (a third at most) to keep out."""
+    kept_out = [
+        rng.permutation(rows)[: min(per_class, len(rows) // 3)]
+        for rows in (np.flatnonzero(y == label) for label in np.unique(y))
+    ]
+    aside = np.sort(np.concatenate(kept_out))
+    return np.setdiff1d(np.arange(len(y)), aside), aside

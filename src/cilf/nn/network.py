@@ -1,0 +1,104 @@
+"""An embedding network: the scaling of its inputs and a backbone, as one module."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from cilf.core import validation
+from cilf.core.random import isolated_torch
+from cilf.core.types import Array, Floats
+from cilf.nn.backbones import Factory, make_backbone
+
+
+class Network(nn.Module):
+    """Standardises raw inputs with the statistics of the training data, then embeds them."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, backbone: nn.Module, n_channels: int) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.register_buffer("mean", torch.zeros(n_channels))
+        self.register_buffer("std", torch.ones(n_channels))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, c, h, w) or (n, d) raw inputs -> (n, embedding size)."""
+        per_channel = (1, -1) + (1,) * (x.ndim - 2)
+        scaled = (x.float() - self.mean.view(per_channel)) / self.std.view(per_channel)
+        embedding: Tensor = self.backbone(scaled)
+        return embedding
+
+    def standardise(self, X: Tensor) -> None:
+        """Take mean and deviation of each feature (vectors) or channel (images) from ``X``."""
+        axes = (0, *range(2, X.ndim))
+        X = X.float()
+        std = X.std(dim=axes, correction=0)
+        self.mean.copy_(X.mean(dim=axes))
+        self.std.copy_(torch.where(std > 1e-6 * (1 + self.mean.abs()), std, 1.0))
+
+    @property
+    def device(self) -> torch.device:
+        return self.mean.device
+
+
+def make_network(
+    backbone: str | Factory,
+    instance_shape: tuple[int, ...],
+    *,
+    embedding_size: int,
+    width: int | None,
+    seed: int,
+    device: torch.device,
+) -> Network:
+    """A network for instances of this shape ((d,), (h, w) or (h, w, c)), weights from the seed."""
+    shape = tensor_shape(instance_shape)
+    with isolated_torch(seed, "weights"):
+        network = Network(make_backbone(backbone, shape, embedding_size, width), shape[0])
+    if len(shape) == 3:
+        network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return network.to(device)
+
+
+def tensor_shape(instance_shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape torch wants: (d,), or channels first."""
+    if len(instance_shape) == 1:
+        return instance_shape
+    height, width, *channels = instance_shape
+    return (channels[0] if channels else 1, height, width)
+
+
+def as_tensor(X: Array, device: torch.device) -> Tensor:
+    """Instances as a tensor on the device; images are channels first, in channels_last memory."""
+    tensor = torch.from_numpy(np.ascontiguousarray(X)).to(device)
+    if tensor.ndim == 2:
+        return tensor
+    if tensor.ndim == 3:
+        tensor = tensor.unsqueeze(-1)
+    return tensor.permute(0, 3, 1, 2)  # (n, h, w, c) seen as (n, c, h, w): already channels_last
+
+
+@torch.no_grad()
+def embed(network: Network, X: Tensor, batch_size: int = 512) -> Tensor:
+    """The embedding of every instance, with the network in evaluation mode."""
+    was_training = network.training
+    network.eval()
+    parts = [network(batch) for batch in X.split(batch_size)]
+    network.train(was_training)
+    return torch.cat(parts)
+
+
+def to_numpy(tensor: Tensor) -> Floats:
+    """A float32 array that shares nothing with the tensor."""
+    return np.array(tensor.detach().cpu().numpy(), dtype=np.float32)
+
+
+def resolve_device(device: str) -> torch.device:
+    """ "auto" is the first accelerator torch can use, else the CPU."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    kind = device.split(":")[0]
+    validation.one_of("device", kind, ["auto", "cpu", "cuda", "mps"])
+    return torch.device(device)

@@ -1,0 +1,135 @@
+"""The one training loop: a generator that trains for an epoch, then lets its caller look."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from cilf.core import progress, validation
+from cilf.core.random import isolated_torch, torch_generator
+from cilf.nn.augment import make_augmentation
+from cilf.nn.network import Network
+
+Objective = Callable[[Tensor, Tensor], Tensor]
+"""(embeddings of a batch, their row numbers) -> loss."""
+Batches = Callable[[int], Iterable[Tensor]]
+"""Epoch number (0, 1, ...) -> the row numbers of each batch."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to train. ``patience`` epochs without a lower loss end the training early."""
+
+    epochs: int
+    learning_rate: float
+    momentum: float = 0.9
+    weight_decay: float = 0.001
+    schedule: str = "constant"  # or "cosine"
+    clip: float | None = None  # largest norm of the gradient
+    patience: int | None = None
+    augmentation: str | None = None
+
+    def __post_init__(self) -> None:
+        validation.whole_number("epochs", self.epochs, least=0)
+        validation.number("learning_rate", self.learning_rate, least=0.0)
+        validation.one_of("schedule", self.schedule, ["constant", "cosine"])
+
+    def rate(self, epoch: int) -> float:
+        """The learning rate of this epoch."""
+        if self.schedule == "constant":
+            return self.learning_rate
+        return self.learning_rate * 0.5 * (1 + math.cos(math.pi * epoch / self.epochs))
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What one epoch did: its number, its mean loss, and every embedding it computed."""
+
+    number: int
+    loss: float
+    z: Tensor  # (n, d), in the order of ``rows``
+    rows: Tensor  # (n,)
+
+
+def epochs(
+    network: Network,
+    X: Tensor,
+    batches: Batches,
+    objective: Objective,
+    settings: Settings,
+    *,
+    seed: int,
+    purpose: str,
+) -> Iterator[Epoch]:
+    """Train ``network`` on rows of ``X``, and yield after each epoch.
+
+    The caller may use the epoch's embeddings (to anneal prototypes, say) before the next one
+    starts, and may stop early by leaving the loop. The network comes back in evaluation mode.
+    """
+    optimizer = torch.optim.SGD(
+        network.parameters(),
+        lr=settings.learning_rate,
+        momentum=settings.momentum,
+        nesterov=settings.momentum > 0,
+        weight_decay=settings.weight_decay,
+    )
+    augment = make_augmentation(settings.augmentation, X)
+    draws = torch_generator(seed, purpose, "augmentation")
+    best, stale = math.inf, 0
+    try:
+        for number in range(settings.epochs):
+            for group in optimizer.param_groups:
+                group["lr"] = settings.rate(number)
+            with isolated_torch(seed, purpose, "dropout", number):
+                done = _one_epoch(network, X, batches(number), objective, optimizer, settings,
+                                  lambda x: augment(x, draws) if augment else x, number)  # fmt: skip
+            progress.report(purpose, number + 1, settings.epochs)
+            yield done
+            best, stale = (done.loss, 0) if done.loss < best else (best, stale + 1)
+            if settings.patience is not None and stale >= settings.patience:
+                return
+    finally:
+        network.eval()
+
+
+def _one_epoch(
+    network: Network,
+    X: Tensor,
+    batches: Iterable[Tensor],
+    objective: Objective,
+    optimizer: torch.optim.Optimizer,
+    settings: Settings,
+    augment: Callable[[Tensor], Tensor],
+    number: int,
+) -> Epoch:
+    losses: list[Tensor] = []
+    embeddings: list[Tensor] = []
+    seen: list[Tensor] = []
+    for rows in batches:
+        network.train(len(rows) > 1)  # one instance has no batch statistics
+        z = network(augment(X[rows]))
+        loss = objective(z, rows)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        if settings.clip is not None:
+            torch.nn.utils.clip_grad_norm_(network.parameters(), settings.clip)
+        optimizer.step()
+        losses.append(loss.detach())
+        embeddings.append(z.detach())
+        seen.append(rows)
+    return Epoch(number, float(torch.stack(losses).mean()), torch.cat(embeddings), torch.cat(seen))
+
+
+def shuffled(n: int, batch_size: int, generator: torch.Generator, device: torch.device) -> Batches:
+    """Batches that visit every one of ``n`` rows once per epoch, as even in size as can be."""
+    n_batches = max(1, math.ceil(n / batch_size))
+
+    def of_epoch(_: int) -> Iterable[Tensor]:
+        order = torch.randperm(n, generator=generator).to(device)
+        return torch.tensor_split(order, n_batches)
+
+    return of_epoch

@@ -1,0 +1,133 @@
+"""Which class comes when: pure, seeded, and ignorant of instances."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from cilf.core import Label, validation
+from cilf.core.random import generator
+from cilf.errors import BadConfig
+
+
+class Protocol(NamedTuple):
+    """The paper's numbers for a data set with this many classes."""
+
+    single_initial: int
+    multiple_initial: int
+    max_novel: int
+
+
+def paper_protocol(n_classes: int) -> Protocol:
+    """Initial classes and the largest number of novel classes in one window.
+
+    >>> paper_protocol(10), paper_protocol(50).multiple_initial, paper_protocol(100).max_novel
+    (Protocol(single_initial=5, multiple_initial=3, max_novel=3), 30, 10)
+    """
+    if n_classes <= 20:
+        return Protocol(max(2, n_classes // 2), max(2, round(0.3 * n_classes)), 3)
+    initial = round(0.6 * n_classes) if n_classes <= 50 else n_classes // 2
+    return Protocol(initial, initial, max(2, n_classes // 10))
+
+
+class PlannedWindow(NamedTuple):
+    """The classes of one window."""
+
+    novel: tuple[Label, ...]
+    known: tuple[Label, ...]
+
+    @property
+    def classes(self) -> tuple[Label, ...]:
+        return self.known + self.novel
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The classes a stream starts with, and those of each window."""
+
+    initial: tuple[Label, ...]
+    windows: tuple[PlannedWindow, ...]
+
+    @property
+    def arrivals(self) -> dict[Label, int]:
+        """Window of arrival of each class; 0 is the initial training data."""
+        arrivals = dict.fromkeys(self.initial, 0)
+        for index, window in enumerate(self.windows, start=1):
+            arrivals |= dict.fromkeys(window.novel, index)
+        return arrivals
+
+
+def make_plan(
+    classes: Sequence[Label],
+    *,
+    n_initial: int,
+    novel_range: tuple[int, int],
+    n_quiet: int,
+    n_vanishing: int,
+    n_windows: int | None,
+    seed: int,
+) -> Plan:
+    """Draw a plan.
+
+    ``novel_range`` is the fewest and the most novel classes of a window; ``n_quiet`` windows
+    without any are put in at random places, and ``n_vanishing`` known classes leave, each at
+    the end of a random window. ``n_windows`` keeps only the first windows.
+    """
+    validation.whole_number("seed", seed, least=0)
+    validation.whole_number("n_quiet", n_quiet, least=0)
+    validation.whole_number("n_vanishing", n_vanishing, least=0)
+    if n_windows is not None:
+        validation.whole_number("n_windows", n_windows, least=1)
+    if not 2 <= validation.whole_number("n_initial", n_initial, least=2) < len(classes):
+        raise BadConfig(
+            f"n_initial is {n_initial}: the stream starts with at least 2 of the {len(classes)} "
+            "classes and leaves at least one to come."
+        )
+    rng = generator(seed, "plan")
+    order = [classes[i] for i in rng.permutation(len(classes))]
+    counts = _novel_counts(len(classes) - n_initial, novel_range, rng)
+    for _ in range(n_quiet):
+        counts.insert(int(rng.integers(len(counts) + 1)), 0)
+    counts = counts[:n_windows]
+    return Plan(tuple(order[:n_initial]), _schedule(order, n_initial, counts, n_vanishing, rng))
+
+
+def _novel_counts(
+    remaining: int, novel_range: tuple[int, int], rng: np.random.Generator
+) -> list[int]:
+    """Random numbers in the range that use up as many of the remaining classes as can be."""
+    fewest, most = novel_range
+    counts: list[int] = []
+    while choices := _choices(remaining, fewest, most):
+        counts.append(int(rng.choice(choices)))
+        remaining -= counts[-1]
+    return counts
+
+
+def _choices(remaining: int, fewest: int, most: int) -> list[int]:
+    possible = range(fewest, min(most, remaining) + 1)
+    exact = [k for k in possible if remaining == k or remaining - k >= fewest]
+    return exact or list(possible)
+
+
+def _schedule(
+    order: list[Label],
+    n_initial: int,
+    counts: list[int],
+    n_vanishing: int,
+    rng: np.random.Generator,
+) -> tuple[PlannedWindow, ...]:
+    last_windows = rng.integers(1, max(2, len(counts)), size=n_vanishing).tolist()
+    known, to_come = order[:n_initial], order[n_initial:]
+    windows = []
+    for index, count in enumerate(counts, start=1):
+        novel, to_come = to_come[:count], to_come[count:]
+        windows.append(PlannedWindow(tuple(novel), tuple(known)))
+        known = known + novel
+        for _ in range(last_windows.count(index)):
+            if len(known) > 2:
+                known.pop(int(rng.integers(len(known))))
+    return tuple(windows)
