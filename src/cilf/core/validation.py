@@ -42,7 +42,7 @@ def _numeric(X: Any, name: str) -> Array:
         array = np.asarray(X)
         if array.dtype == object:
             array = _unboxed(array)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise BadInput(
             f"{name} is not an array of numbers ({_brief(error)}): give {FORMS}."
         ) from error
@@ -51,17 +51,19 @@ def _numeric(X: Any, name: str) -> Array:
     if array.dtype == np.uint8:
         return array
     with np.errstate(over="ignore"):
-        array = array.astype(np.float32, copy=False)
-    if not np.isfinite(array).all():
-        first = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        floats = array.astype(np.float32, copy=False)
+    if not np.isfinite(floats).all():
+        first = tuple(int(i) for i in np.argwhere(~np.isfinite(floats))[0])
         raise BadInput(
             f"{name} holds {array[first]} at index {first}: remove or fill such values first "
             "(every value must be finite in float32)."
         )
-    return array
+    return floats
 
 
 def _unboxed(array: Array) -> Array:
+    if array.ndim == 0:
+        raise TypeError(f"it is a single {type(array.item()).__name__}")
     strange = next((v for v in array.flat if not isinstance(v, numbers.Real)), None)
     if strange is not None:
         raise TypeError(f"it is an object array that holds {type(strange).__name__}")
@@ -88,27 +90,31 @@ def labels(y: Any, *, n: int, kind: str | None = None, name: str = "y") -> Array
 
 
 def _label_values(y: Any, name: str) -> list[Any]:
-    if isinstance(y, str | bytes) or not isinstance(y, Iterable):
+    values = y.tolist() if isinstance(y, np.ndarray) else y
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise BadInput(f"{name} is {y!r}: give a sequence of labels, one for each instance.")
-    values = list(y.tolist() if isinstance(y, np.ndarray) else y)
     return [value.item() if isinstance(value, np.generic) else value for value in values]
 
 
 def _label_array(values: list[Any], name: str) -> Array:
     for index, value in enumerate(values):
-        if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
-            raise BadInput(f"{name}[{index}] is missing ({value!r}): leave that instance out.")
-        if isinstance(value, bool) or not isinstance(value, int | str):
-            raise BadInput(
-                f"{name}[{index}] is {value!r} ({type(value).__name__}): "
-                "labels are ints or strings."
-            )
+        _check_label(value, f"{name}[{index}]")
     kinds = {isinstance(value, str) for value in values}
     if len(kinds) > 1:
         raise BadInput(f"{name} mixes ints and strings: use one kind of label.")
     if kinds == {True}:
         return np.array(values, dtype=str)
     return np.array(values, dtype=np.int64)
+
+
+def _check_label(value: Any, name: str) -> None:
+    empty = isinstance(value, str) and not value
+    if value is None or empty or (isinstance(value, float) and math.isnan(value)):
+        raise BadInput(f"{name} is missing ({value!r}): leave that instance out.")
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise BadInput(f"{name} is {value!r} ({type(value).__name__}): labels are ints or strings.")
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise BadInput(f"{name} is {value}, which 64 bits cannot hold: use strings as labels.")
 
 
 def known_classes(y: Array, *, name: str = "y") -> None:
@@ -142,9 +148,17 @@ def whole_number(name: str, value: Any, *, least: int) -> int:
 def number(name: str, value: Any, *, least: float = -math.inf, most: float = math.inf) -> float:
     """``value`` as a finite float between ``least`` and ``most``."""
     fits = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not fits or not math.isfinite(value) or not least <= value <= most:
+    real = _float(value) if fits else math.nan
+    if not math.isfinite(real) or not least <= real <= most:
         raise BadConfig(f"{name} is {value!r}: give a number from {least:g} to {most:g}.")
-    return float(value)
+    return real
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # a Python int may be larger than any float
+        return math.inf
 
 
 def one_of(kind: str, value: Any, known: Iterable[str]) -> str:

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import os
 from collections.abc import Iterable
@@ -22,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from cilf.core import WindowRecord
+from cilf.core.files import replace_file
 from cilf.core.types import Array, Floats, Ints
 from cilf.errors import BadInput
 
@@ -82,7 +84,7 @@ class RunFolder:
     def write_run(self, run: dict[str, Any]) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
         text = json.dumps({"format": FORMAT, **run}, indent=1)
-        _replace(self.path / "run.json", text.encode())
+        replace_file(self.path / "run.json", text.encode())
 
     def read_records(self) -> list[WindowRecord]:
         """Every whole line of records.jsonl; a line cut short by a kill is left out."""
@@ -94,7 +96,7 @@ class RunFolder:
         """Replace records.jsonl by these."""
         self.path.mkdir(parents=True, exist_ok=True)
         text = "".join(_line(record) for record in records)
-        _replace(self.path / "records.jsonl", text.encode())
+        replace_file(self.path / "records.jsonl", text.encode())
 
     def append_record(self, record: WindowRecord) -> None:
         with (self.path / "records.jsonl").open("a", encoding="utf-8") as file:
@@ -105,10 +107,9 @@ class RunFolder:
     def write_drawing(self, window: int, drawing: Drawing) -> None:
         path = self._drawing(window)
         path.parent.mkdir(parents=True, exist_ok=True)
-        pending = path.with_suffix(".pending")
-        with pending.open("wb") as file:
-            np.savez_compressed(file, **dataclasses.asdict(drawing))
-        pending.replace(path)
+        packed = io.BytesIO()
+        np.savez_compressed(packed, **dataclasses.asdict(drawing))
+        replace_file(path, packed.getvalue())
 
     def read_drawing(self, window: int) -> Drawing | None:
         """What to draw of a window; None if the run kept nothing of it."""
@@ -141,11 +142,3 @@ def read_records(folder: str | Path) -> list[WindowRecord]:
 def _line(record: WindowRecord) -> str:
     return json.dumps(record.to_json(), allow_nan=False) + "\n"
 
-
-def _replace(path: Path, content: bytes) -> None:
-    pending = path.with_name(path.name + ".pending")
-    with pending.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    pending.replace(path)

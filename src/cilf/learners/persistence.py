@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,18 +18,17 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as read_tensors
 from safetensors.numpy import save as pack_tensors
 
+from cilf.core.files import PENDING, replace_file
 from cilf.core.types import Array
 from cilf.errors import BadConfig, BadInput
 
 FORMAT = 1
 HEAD = "model.json"
-PENDING = "model.json.pending"
 
 
 def write(folder: Path, description: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
     """Write a model to a new, an empty or a model folder."""
     _require_own_folder(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     packed = pack_tensors({name: np.ascontiguousarray(array) for name, array in arrays.items()})
     digest = hashlib.sha256(packed).hexdigest()
     tensors = folder / f"{digest[:16]}.safetensors"
@@ -38,13 +37,19 @@ def write(folder: Path, description: Mapping[str, Any], arrays: Mapping[str, Arr
         **_plain(description),
         "tensors": {"file": tensors.name, "sha256": digest},
     }
-    write_durably(tensors, packed)
-    write_durably(folder / PENDING, _encode(head | {"checksum": _checksum(head)}))
-    os.replace(folder / PENDING, folder / HEAD)
-    _sync_folder(folder)
-    for leftover in folder.glob("*.safetensors"):
-        if leftover.name != tensors.name:
+    encoded = _encode(head | {"checksum": _checksum(head)})
+    folder.mkdir(parents=True, exist_ok=True)
+    replace_file(tensors, packed)
+    replace_file(folder / HEAD, encoded)
+    for leftover in folder.iterdir():
+        if _is_ours(leftover) and leftover.name not in (HEAD, tensors.name):
             leftover.unlink()
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a save wrote this file, or died while writing it."""
+    name = path.name.removesuffix(PENDING)
+    return name == HEAD or re.fullmatch(r"[0-9a-f]{16}\.safetensors", name) is not None
 
 
 def read(folder: Path) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -63,28 +68,12 @@ def read(folder: Path) -> tuple[dict[str, Any], dict[str, Array]]:
         raise _damaged(folder, f"{tensors.name} does not parse") from error
 
 
-def write_durably(path: Path, content: bytes) -> None:
-    """Write a file and wait until it is on disk."""
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _require_own_folder(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise BadInput(f"cannot save to {folder}: it is a file; name a new or empty folder.")
     if not folder.exists() or (folder / HEAD).exists():
         return
-    foreign = [p.name for p in folder.iterdir() if p.suffix != ".safetensors" and p.name != PENDING]
+    foreign = [path.name for path in folder.iterdir() if not _is_ours(path)]
     if foreign:
         raise BadInput(
             f"cannot save to {folder}: it holds other things ({sorted(foreign)[0]}, ...); "
@@ -103,7 +92,8 @@ def _read_head(folder: Path) -> dict[str, Any]:
         raise _damaged(folder, f"{HEAD} does not parse") from error
     if isinstance(version, int) and version > FORMAT:
         raise BadInput(
-            f"{folder} is a model of format {version}, this cilf reads up to {FORMAT}: upgrade cilf."
+            f"{folder} is a model of format {version}, this cilf reads up to {FORMAT}: "
+            "upgrade cilf."
         )
     stated = head.pop("checksum", None)
     if stated != _checksum(head):
@@ -124,15 +114,23 @@ def _checksum(head: Mapping[str, Any]) -> str:
 
 
 def _plain(description: Mapping[str, Any]) -> dict[str, Any]:
-    parameters = {name: _plain_value(v) for name, v in description["parameters"].items()}
+    parameters = {name: _plain_value(name, v) for name, v in description["parameters"].items()}
     return {**description, "parameters": parameters}
 
 
-def _plain_value(value: Any) -> Any:
+def _plain_value(name: str, value: Any) -> Any:
     """A parameter as JSON; a function (an own backbone) is noted by name and never loaded."""
     if callable(value):
         return {"own": getattr(value, "__qualname__", type(value).__name__)}
-    return value.item() if isinstance(value, np.generic) else value
+    plain = value.item() if isinstance(value, np.generic) else value
+    try:
+        json.dumps(plain, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise BadConfig(
+            f"cannot save with {name}={value!r}: a model file holds numbers, strings, lists and "
+            "functions; set the parameter to one of those."
+        ) from error
+    return plain
 
 
 def require_own(name: str, value: Any, folder: Path) -> None:

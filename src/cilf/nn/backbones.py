@@ -1,4 +1,4 @@
-"""Embedding networks by name, or made by any function that returns a module."""
+"""Feature extractors by name, or made by any function that returns a module."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from torch import Tensor, nn
 
 from cilf.core import validation
 
-Factory = Callable[[tuple[int, ...], int], nn.Module]
-"""Given the shape of one instance ((d,) or (c, h, w)) and the embedding size, makes a module."""
+Factory = Callable[[tuple[int, ...]], nn.Module]
+"""Given the shape of one instance ((d,) or (c, h, w)), makes a module whose output is (n, f)."""
 
 
-def mlp(shape: tuple[int, ...], embedding_size: int, width: int = 256) -> nn.Module:
+def mlp(shape: tuple[int, ...], width: int = 256) -> nn.Module:
     """Two hidden layers, for vectors (images are flattened)."""
     n_inputs = int(torch.Size(shape).numel())
     return nn.Sequential(
         nn.Flatten(),
         *_dense_block(n_inputs, width),
         *_dense_block(width, width),
-        nn.Linear(width, embedding_size),
     )
 
 
@@ -28,7 +27,7 @@ def _dense_block(n_in: int, n_out: int) -> list[nn.Module]:
     return [nn.Linear(n_in, n_out, bias=False), nn.BatchNorm1d(n_out), nn.ReLU(inplace=True)]
 
 
-def convnet(shape: tuple[int, ...], embedding_size: int, width: int = 32) -> nn.Module:
+def convnet(shape: tuple[int, ...], width: int = 32) -> nn.Module:
     """Three convolution blocks of width, 2 x width and 4 x width channels, for small images."""
     channels, *size = shape
     layers: list[nn.Module] = []
@@ -42,11 +41,10 @@ def convnet(shape: tuple[int, ...], embedding_size: int, width: int = 32) -> nn.
             layers.append(nn.MaxPool2d(2))
             size = [side // 2 for side in size]
         channels = n_out
-    layers += [nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(4 * channels, embedding_size)]
-    return nn.Sequential(*layers)
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(2), nn.Flatten())
 
 
-def resnet18(shape: tuple[int, ...], embedding_size: int, width: int = 64) -> nn.Module:
+def resnet18(shape: tuple[int, ...], width: int = 64) -> nn.Module:
     """ResNet-18 with the stem for small images: 3 x 3, stride 1, no pooling."""
     blocks: list[nn.Module] = []
     channels = width
@@ -61,7 +59,6 @@ def resnet18(shape: tuple[int, ...], embedding_size: int, width: int = 64) -> nn
         *blocks,
         nn.AdaptiveAvgPool2d(1),
         nn.Flatten(),
-        nn.Linear(channels, embedding_size),
     )
 
 
@@ -95,15 +92,15 @@ BACKBONES: dict[str, Callable[..., nn.Module]] = {
 
 
 def make_backbone(
-    backbone: str | Factory, shape: tuple[int, ...], embedding_size: int, width: int | None = None
+    backbone: str | Factory, shape: tuple[int, ...], width: int | None = None
 ) -> nn.Module:
     """The module for instances of this shape; "auto" is mlp for vectors, convnet for images."""
     if callable(backbone):
-        return backbone(shape, embedding_size)
+        return backbone(shape)
     name = validation.one_of("backbone", backbone, ["auto", *BACKBONES])
     if name == "auto":
         name = "mlp" if len(shape) == 1 else "convnet"
     if len(shape) == 1 and name != "mlp":
         validation.one_of("backbone for vectors", name, ["mlp"])
     factory = BACKBONES[name]
-    return factory(shape, embedding_size, *(() if width is None else (width,)))
+    return factory(shape) if width is None else factory(shape, width)

@@ -1,4 +1,4 @@
-"""An embedding network: the scaling of its inputs and a backbone, as one module."""
+"""An embedding network: the scaling of its inputs, a backbone and a linear head, as one module."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from cilf.core import validation
 from cilf.core.random import isolated_torch
 from cilf.core.types import Array, Floats
+from cilf.errors import BadConfig
 from cilf.nn.backbones import Factory, make_backbone
 
 
@@ -18,18 +19,24 @@ class Network(nn.Module):
     mean: Tensor
     std: Tensor
 
-    def __init__(self, backbone: nn.Module, n_channels: int) -> None:
+    def __init__(self, backbone: nn.Module, shape: tuple[int, ...], embedding_size: int) -> None:
         super().__init__()
         self.backbone = backbone
-        self.register_buffer("mean", torch.zeros(n_channels))
-        self.register_buffer("std", torch.ones(n_channels))
+        self.head = nn.Linear(_n_features(backbone, shape), embedding_size)
+        self.register_buffer("mean", torch.zeros(shape[0]))
+        self.register_buffer("std", torch.ones(shape[0]))
 
     def forward(self, x: Tensor) -> Tensor:
         """(n, c, h, w) or (n, d) raw inputs -> (n, embedding size)."""
+        embedding: Tensor = self.head(self.features(x))
+        return embedding
+
+    def features(self, x: Tensor) -> Tensor:
+        """What the backbone sees in raw inputs: (n, f), before the head."""
         per_channel = (1, -1) + (1,) * (x.ndim - 2)
         scaled = (x.float() - self.mean.view(per_channel)) / self.std.view(per_channel)
-        embedding: Tensor = self.backbone(scaled)
-        return embedding
+        features: Tensor = self.backbone(scaled)
+        return features
 
     def standardise(self, X: Tensor) -> None:
         """Take mean and deviation of each feature (vectors) or channel (images) from ``X``."""
@@ -56,7 +63,7 @@ def make_network(
     """A network for instances of this shape ((d,), (h, w) or (h, w, c)), weights from the seed."""
     shape = tensor_shape(instance_shape)
     with isolated_torch(seed, "weights"):
-        network = Network(make_backbone(backbone, shape, embedding_size, width), shape[0])
+        network = Network(make_backbone(backbone, shape, width), shape, embedding_size)
     if len(shape) == 3:
         network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return network.to(device)
@@ -72,7 +79,7 @@ def tensor_shape(instance_shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def as_tensor(X: Array, device: torch.device) -> Tensor:
     """Instances as a tensor on the device; images are channels first, in channels_last memory."""
-    tensor = torch.from_numpy(np.ascontiguousarray(X)).to(device)
+    tensor = torch.from_numpy(np.require(X, requirements=["C", "W"])).to(device)
     if tensor.ndim == 2:
         return tensor
     if tensor.ndim == 3:
@@ -81,13 +88,35 @@ def as_tensor(X: Array, device: torch.device) -> Tensor:
 
 
 @torch.no_grad()
+def _n_features(backbone: nn.Module, shape: tuple[int, ...]) -> int:
+    backbone.eval()
+    out = backbone(torch.zeros(1, *shape))
+    if not isinstance(out, Tensor) or out.ndim != 2:
+        found = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
+        raise BadConfig(
+            f"backbone gives {found} for one instance of shape {shape}: "
+            "it has to give a tensor of shape (1, number of features)."
+        )
+    return out.shape[1]
+
+
+@torch.no_grad()
 def embed(network: Network, X: Tensor, batch_size: int = 512) -> Tensor:
     """The embedding of every instance, with the network in evaluation mode."""
+    return features_and_embedding(network, X, batch_size)[1]
+
+
+@torch.no_grad()
+def features_and_embedding(
+    network: Network, X: Tensor, batch_size: int = 512
+) -> tuple[Tensor, Tensor]:
+    """What the backbone sees in every instance, and its embedding, in evaluation mode."""
     was_training = network.training
     network.eval()
-    parts = [network(batch) for batch in X.split(batch_size)]
+    features = torch.cat([network.features(batch) for batch in X.split(batch_size)])
+    embedding: Tensor = network.head(features)
     network.train(was_training)
-    return torch.cat(parts)
+    return features, embedding
 
 
 def to_numpy(tensor: Tensor) -> Floats:

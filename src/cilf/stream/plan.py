@@ -81,10 +81,11 @@ def make_plan(
     validation.whole_number("n_vanishing", n_vanishing, least=0)
     if n_windows is not None:
         validation.whole_number("n_windows", n_windows, least=1)
-    if not 2 <= validation.whole_number("n_initial", n_initial, least=2) < len(classes):
+    fewest, _ = novel_range
+    if validation.whole_number("n_initial", n_initial, least=2) > len(classes) - fewest:
         raise BadConfig(
             f"n_initial is {n_initial}: the stream starts with at least 2 of the {len(classes)} "
-            "classes and leaves at least one to come."
+            f"classes and leaves at least {fewest} to come."
         )
     rng = generator(seed, "plan")
     order = [classes[i] for i in rng.permutation(len(classes))]

@@ -24,7 +24,7 @@ class Stream:
     >>> from cilf.data import load_dataset
     >>> stream = multiple_novel(load_dataset("digits"), seed=0)
     >>> [len(window.novel) for window in stream]
-    [2, 2, 3]
+    [3, 2, 2]
     """
 
     name: str
@@ -44,6 +44,8 @@ class Stream:
 
     def window(self, index: int) -> Window:
         """The window with this index; the first is 1."""
+        if not 1 <= index <= len(self):
+            raise BadConfig(f"index is {index}: the windows of this stream are 1 to {len(self)}.")
         planned, rows = self.plan.windows[index - 1], self._rows[index - 1]
         train = self._dataset.train
         return Window(

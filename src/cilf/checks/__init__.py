@@ -1,0 +1,89 @@
+"""What every learner must pass; call ``check_learner`` on your own.
+
+Each check is a small function of an unfitted learner that raises ``CheckFailed`` with its name
+and what was seen. A learner that must fail one by nature says so, with the reason, in its class
+attribute ``expected_failures``, and is then held to failing it.
+"""
+
+from __future__ import annotations
+
+from cilf.checks import api, behaviour, blindness, edges, output, state
+from cilf.checks.check import Check, CheckFailed, name_of
+from cilf.core import validation
+from cilf.learners.base import Learner
+
+__all__ = ["CHECKS", "CheckFailed", "check_learner", "run_check"]
+
+CHECKS: dict[str, Check] = {
+    name_of(check): check
+    for check in (
+        api.check_constructor_signature,
+        api.check_init_only_stores,
+        api.check_parameters_stay,
+        api.check_clone_is_fresh,
+        api.check_not_fitted,
+        api.check_fit_and_update_return_self,
+        api.check_fit_starts_afresh,
+        state.check_detect_is_pure,
+        state.check_inputs_stay,
+        state.check_generators_untouched,
+        state.check_same_seed_same_result,
+        state.check_inputs_not_aliased,
+        state.check_saved_goes_on_the_same,
+        state.check_memory_is_bounded,
+        state.check_bad_input_is_refused,
+        state.check_bad_input_changes_nothing,
+        output.check_labels_are_known,
+        output.check_detection_is_well_formed,
+        output.check_embedding_is_well_formed,
+        output.check_n_novel_is_respected,
+        output.check_predict_one_by_one,
+        output.check_embed_one_by_one,
+        output.check_classes_in_order_of_arrival,
+        output.check_labels_are_names,
+        edges.check_read_only_inputs,
+        edges.check_window_of_one,
+        edges.check_window_of_novel_instances,
+        edges.check_window_of_equal_instances,
+        edges.check_class_of_two_instances,
+        edges.check_update_with_known_classes,
+        edges.check_update_with_undetected_class,
+        edges.check_constant_features,
+        behaviour.check_novel_looks_novel,
+        behaviour.check_new_class_is_recognised,
+        behaviour.check_old_classes_are_kept,
+        behaviour.check_learned_class_looks_less_novel,
+        blindness.check_blind_to_hidden_truth,
+    )
+}
+
+
+def check_learner(learner: Learner) -> None:
+    """Run every check; the learner itself is only cloned, never fitted.
+
+    The first failure raises; a failure that is declared does not, but its absence does.
+    """
+    for name in learner.expected_failures:
+        validation.one_of("check in expected_failures", name, CHECKS)
+    for name in CHECKS:
+        run_check(name, learner)
+
+
+def run_check(name: str, learner: Learner) -> None:
+    """Run one check; a declared failure must happen.
+
+    >>> from cilf.learners.iforest import IForest
+    >>> run_check("n_novel_is_respected", IForest(n_estimators=20))
+    """
+    reason = learner.expected_failures.get(name)
+    try:
+        CHECKS[name](learner)
+    except CheckFailed:
+        if reason is None:
+            raise
+    else:
+        if reason is not None:
+            raise CheckFailed(
+                f"{name}: {type(learner).__name__} declares that it fails ({reason}), but it "
+                "passes: remove the stale declaration from expected_failures."
+            )

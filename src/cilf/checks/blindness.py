@@ -1,0 +1,40 @@
+"""A learner knows what it was told, and nothing of the truth that was not asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cilf.checks.check import check
+from cilf.checks.compare import require_same, require_same_detection
+from cilf.checks.data import task
+from cilf.checks.life import life, live
+from cilf.core import Labelled
+from cilf.core.types import Array
+from cilf.learners.base import Learner
+
+
+class Overheard(np.ndarray[Any, Any]):
+    """Instances that carry the truth about themselves, for a learner that cheats."""
+
+    truth: Array
+
+
+@check
+def check_blind_to_hidden_truth(learner: Learner) -> None:
+    """Instances that carry a (wrong) truth with them are judged as those that carry none."""
+    data = task()
+    overheard = data._replace(window=_overheard(data.window), fresh=_overheard(data.fresh))
+    blind, tempted = life(learner), live(learner, overheard, generators=987654321)
+    when = "when the truth that was never asked for can be overheard"
+    require_same_detection(blind.found, tempted.found, when)
+    require_same_detection(blind.found_later, tempted.found_later, when)
+    require_same(blind.predicted, tempted.predicted, f"predict, {when},")
+
+
+def _overheard(labelled: Labelled) -> Labelled:
+    """The same instances, with the labels of others whispered into them."""
+    instances = labelled.X.view(Overheard).copy()  # owns its memory: plain views lead back to it
+    instances.truth = labelled.y[::-1]
+    return Labelled(instances, labelled.y)

@@ -1,0 +1,82 @@
+"""What a learner is and what it says, in a form that can be compared byte for byte."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+
+from cilf.checks.check import require
+from cilf.core import Detection
+from cilf.learners.base import Learner
+
+State = dict[str, Any]
+
+
+def state_of(learner: Learner) -> State:
+    """Everything a learner has learned, as plain values."""
+    arrays, plain = learner._get_state()
+    about = learner._describe()
+    del about["parameters"]  # not learned
+    return {
+        "arrays": {name: _bytes(array) for name, array in arrays.items()},
+        "plain": json.dumps(plain, sort_keys=True),
+        "about": json.dumps(about, sort_keys=True),
+    }
+
+
+def require_same_state(before: State, learner: Learner, when: str) -> None:
+    """The learner is as it was."""
+    after = state_of(learner)
+    changed = [part for part in before if before[part] != after[part]]
+    require(not changed, f"the learner's state ({', '.join(changed)}) was changed by {when}")
+
+
+def require_same_detection(one: Detection, other: Detection, when: str) -> None:
+    """Two detections say the same, exactly."""
+    for name in ("novelty", "label", "cluster", "n_novel", "embedding"):
+        same = _bytes(getattr(one, name)) == _bytes(getattr(other, name))
+        require(same, f"detect gives another {name} {when}")
+
+
+def require_same(one: Any, other: Any, what: str) -> None:
+    """Two arrays are equal, exactly."""
+    require(_bytes(one) == _bytes(other), f"{what} gives something else")
+
+
+def _bytes(value: Any) -> tuple[str, tuple[int, ...], bytes]:
+    """A value so that it equals itself, NaN too: that it is finite is another check's matter."""
+    array = np.asarray(value)
+    return array.dtype.str, array.shape, array.tobytes()
+
+
+@contextmanager
+def disturbed_generators(seed: int) -> Iterator[None]:
+    """Have the global generators of numpy, torch and Python where no learner would put them."""
+    before = np.random.get_state(), torch.get_rng_state(), random.getstate()  # noqa: NPY002
+    try:
+        np.random.seed(seed)  # noqa: NPY002
+        np.random.standard_normal()  # noqa: NPY002 - leaves half a pair behind, part of the state
+        torch.manual_seed(seed)
+        random.seed(seed)
+        yield
+    finally:
+        np.random.set_state(before[0])  # noqa: NPY002
+        torch.set_rng_state(before[1])
+        random.setstate(before[2])
+
+
+def generator_states() -> dict[str, Any]:
+    """The state of each global generator."""
+    numpy_state: dict[str, Any] = dict(np.random.get_state(legacy=False))  # noqa: NPY002
+    position = numpy_state.pop("state")
+    return {
+        "numpy": (numpy_state, position["pos"], position["key"].tolist()),
+        "torch": torch.get_rng_state().tolist(),
+        "Python": random.getstate(),
+    }

@@ -1,0 +1,154 @@
+"""What a learner says is well-formed, and does not depend on how it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from sklearn.base import clone
+
+from cilf.checks.check import check, require
+from cilf.checks.compare import require_same
+from cilf.checks.data import LATER, NOVEL, forms, task
+from cilf.checks.life import fitted, life
+from cilf.core import Detection
+from cilf.core.types import Array
+from cilf.learners.base import Learner
+
+NAMINGS: dict[str, dict[int, int | str]] = {
+    "numbers with gaps": {0: 70, 4: -3, 6: 12, NOVEL: 5},
+    "strings": {0: "pear", 4: "fig", 6: "apple", NOVEL: "a rather long name"},
+}
+
+
+@check
+def check_labels_are_known(learner: Learner) -> None:
+    """predict and detect only answer with classes the learner knows, before and after an update."""
+    lived = life(learner)
+    before, after = lived.classes
+    _require_known(lived.found.label, before, "detect")
+    _require_known(lived.found_later.label, after, "detect after an update")
+    _require_known(lived.predicted, after, "predict")
+
+
+def _require_known(labels: Array, classes: Array, method: str) -> None:
+    same_kind = labels.dtype.kind == classes.dtype.kind
+    require(same_kind, f"{method} gives {labels.dtype}, the classes are {classes.dtype}")
+    strange = sorted(set(labels.tolist()) - set(classes.tolist()))
+    require(not strange, f"{method} answers {strange}, which are no classes")
+
+
+@check
+def check_detection_is_well_formed(learner: Learner) -> None:
+    """A detection has one finite value of the right type for each instance of the window."""
+    for form in forms(learner):
+        data, lived = task(form), life(learner, form)
+        require_well_formed(lived.found, len(data.window.X))
+        require_well_formed(lived.found_later, len(data.fresh.X))
+
+
+def require_well_formed(found: Detection, n: int) -> None:
+    """The parts of a detection of ``n`` instances fit together."""
+    for name in ("novelty", "label", "cluster", "is_novel"):
+        shape = getattr(found, name).shape
+        require(shape == (n,), f"{name} has shape {shape} for {n} instances")
+    require(found.novelty.dtype.kind == "f", f"novelty is {found.novelty.dtype}")
+    require(bool(np.isfinite(found.novelty).all()), "novelty is not finite")
+    require(found.cluster.dtype.kind == "i", f"cluster is {found.cluster.dtype}")
+    require(type(found.n_novel) is int, f"n_novel is a {type(found.n_novel).__name__}")
+    require_same(found.is_novel, found.cluster >= 0, "is_novel against cluster >= 0")
+    present = sorted(set(found.cluster.tolist()) - {-1})
+    expected = list(range(found.n_novel))
+    require(present == expected, f"clusters are {present} where n_novel is {found.n_novel}")
+    _require_vectors(found.embedding, n)
+
+
+@check
+def check_embedding_is_well_formed(learner: Learner) -> None:
+    """embed gives one finite float32 vector for each instance."""
+    for form in forms(learner):
+        X = task(form).window.X
+        _require_vectors(fitted(learner, form).embed(X), len(X))
+
+
+def _require_vectors(embedding: Array, n: int) -> None:
+    seen = f"the embedding of {n} instances is {embedding.dtype} of shape {embedding.shape}"
+    require(embedding.ndim == 2 and len(embedding) == n and embedding.shape[1] > 0, seen)
+    require(embedding.dtype == np.float32, seen)
+    require(bool(np.isfinite(embedding).all()), "the embedding is not finite")
+
+
+@check
+def check_n_novel_is_respected(learner: Learner) -> None:
+    """Asked for k novel classes, detect gives k clusters that are not empty."""
+    X = task().window.X
+    learner = fitted(learner)
+    for k in (0, 1, 3):
+        found = learner.detect(X, n_novel=k)
+        require(found.n_novel == k, f"asked for {k} novel classes, n_novel is {found.n_novel}")
+        filled = len(set(found.cluster.tolist()) - {-1})
+        require(filled == k, f"asked for {k} novel classes, {filled} clusters have members")
+
+
+@check
+def check_predict_one_by_one(learner: Learner) -> None:
+    """An instance gets the same label alone and in a batch."""
+    learner, X = fitted(learner), task().fresh.X
+    alone = [learner.predict(X[i : i + 1])[0] for i in range(len(X))]
+    require_same(learner.predict(X), np.array(alone), "predict one by one and all at once")
+
+
+@check
+def check_embed_one_by_one(learner: Learner) -> None:
+    """An instance has the same embedding alone and in a batch."""
+    learner, X = fitted(learner), task().fresh.X
+    together = learner.embed(X)
+    alone = np.concatenate([learner.embed(X[i : i + 1]) for i in range(len(X))])
+    worst = float(np.abs(together - alone).max() / max(np.abs(together).max(), 1e-12))
+    require(worst <= 1e-4, f"embed one by one differs from all at once by {worst:.2g}, relatively")
+
+
+@check
+def check_classes_in_order_of_arrival(learner: Learner) -> None:
+    """classes_ lists classes as they first appear, and an update only appends."""
+    data = task()
+    learner = clone(learner)
+    learner.fit(data.initial.X[::-1], data.initial.y[::-1])
+    _require_classes(learner, [6, 4, 0])
+    learner.update(*data.later)
+    _require_classes(learner, [6, 4, 0, LATER])
+    learner.update(data.window.X[::-1], data.window.y[::-1])
+    _require_classes(learner, [6, 4, 0, LATER, NOVEL])
+
+
+def _require_classes(learner: Learner, expected: list[int]) -> None:
+    seen = learner.classes_.tolist()
+    require(seen == expected, f"classes_ is {seen}, they came in the order {expected}")
+
+
+@check
+def check_labels_are_names(learner: Learner) -> None:
+    """Other names for the classes change the names in the answers and nothing else."""
+    lived = life(learner)
+    plain = {
+        "the label of detect": lived.found.label.tolist(),
+        "the cluster of detect": lived.found.cluster.tolist(),
+        "predict": lived.predicted.tolist(),
+    }
+    for what, names in NAMINGS.items():
+        for name, answer in _answers(clone(learner), names).items():
+            require(answer == plain[name], f"{name} is another one with {what} as labels")
+
+
+def _answers(learner: Learner, names: Mapping[int, int | str]) -> dict[str, list[int]]:
+    """What a learner says that knows the classes by these names, with the names taken back."""
+    data = task()
+    digit = {name: label for label, name in names.items()}
+    learner.fit(data.initial.X, [names[label] for label in data.initial.y])
+    found = learner.detect(data.window.X)
+    learner.update(data.answers.X, [names[label] for label in data.answers.y])
+    return {
+        "the label of detect": [digit[name] for name in found.label.tolist()],
+        "the cluster of detect": found.cluster.tolist(),
+        "predict": [digit[name] for name in learner.predict(data.fresh.X).tolist()],
+    }

@@ -1,0 +1,27 @@
+"""Files that are either whole or as they were before, whatever kills the process."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+PENDING = ".pending"  # suffix of a file that is still being written
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file atomically, and wait until it is on disk."""
+    pending = path.with_name(path.name + PENDING)
+    with pending.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    pending.replace(path)
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

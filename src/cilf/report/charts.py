@@ -1,0 +1,160 @@
+"""The charts of a run, as SVG that takes its colours from the page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cilf.core import WindowRecord
+from cilf.report.svg import Svg, element, group, label, line, picture
+
+METRICS = {
+    "na": ("NA", "Share of instances put where they belong, known and new counting half each."),
+    "macro_f": ("Macro-F", "F-measure, every class counting the same."),
+    "micro_f": ("Micro-F", "F-measure, every instance counting the same."),
+    "auroc": ("AUROC", "How well the novelty score ranks new above known; 0.5 is chance."),
+}
+LEFT, RIGHT = 34.0, 14.0  # room for the numbers at the axis, and for half a number at the end
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """Where things go in a chart of values per window."""
+
+    n: int  # windows
+    width: float
+    top: float
+    bottom: float
+    most: float  # the value at the top; 0 is at the bottom
+
+    def x(self, window: int) -> float:
+        """The middle of a window's column, the first being 0."""
+        return LEFT + (self.width - LEFT - RIGHT) * (window + 0.5) / self.n
+
+    def y(self, value: float) -> float:
+        return self.bottom + (self.top - self.bottom) * value / self.most
+
+    def tick(self, value: float) -> Svg:
+        y = self.y(value)
+        return group(
+            line(LEFT, y, self.width, y, class_="rule"),
+            label(f"{value:g}", LEFT - 8, y + 4, text_anchor="end", class_="tick"),
+        )
+
+    def below(self, text: str, window: int) -> Svg:
+        return label(text, self.x(window), self.bottom + 19)
+
+    def picture(self, *children: str, title: str) -> Svg:
+        return picture(*children, width=self.width, height=self.bottom + 28, title=title)
+
+
+def novel_counts(records: Sequence[WindowRecord]) -> Svg:
+    """Bars of the true and of the found number of novel classes, side by side in each window."""
+    most = max([1, *(max(r.n_novel_true, r.n_novel_found) for r in records)])
+    width = max(420.0, LEFT + RIGHT + 92.0 * len(records))
+    frame = _Frame(len(records), width, top=46, bottom=216, most=most)
+    axis = [frame.tick(value) for value in range(0, most + 1, math.ceil(most / 5))]
+    pairs = [_pair(record, i, frame) for i, record in enumerate(records)]
+    spoken = "; ".join(_counted(record) for record in records)
+    return frame.picture(*axis, *pairs, title=f"Number of new classes per window. {spoken}")
+
+
+def _counted(record: WindowRecord) -> str:
+    return f"Window {record.window}: {record.n_novel_true} true, {record.n_novel_found} found"
+
+
+def _pair(record: WindowRecord, i: int, frame: _Frame) -> Svg:
+    true, found, x = record.n_novel_true, record.n_novel_found, frame.x(i)
+    exact = found == true
+    return group(
+        element("title", _counted(record)),
+        _bar(x - 25, true, frame, "bar true"),
+        _bar(x + 3, found, frame, "bar found"),
+        label("✓ exact" if exact else signed(found - true), x, 16,
+              class_="verdict good" if exact else "verdict off"),
+        frame.below(f"window {record.window}", i),
+    )  # fmt: skip
+
+
+def _bar(x: float, value: int, frame: _Frame, class_: str) -> Svg:
+    # A bar of nothing is still drawn as a line, so that "none found" shows.
+    top = min(frame.y(value), frame.bottom - 2)
+    bar = element("rect", class_=class_, x=x, y=top, width=22, height=frame.bottom - top, rx=3)
+    return group(bar, label(str(value), x + 11, top - 5, class_="value"))
+
+
+def signed(number: int) -> str:
+    """A difference as printed, with a real minus sign.
+
+    >>> signed(2), ascii(signed(-1))
+    ('+2', "'\\\\u22121'")
+    """
+    return f"{number:+d}".replace("-", "\N{MINUS SIGN}")
+
+
+def metric_charts(records: Sequence[WindowRecord]) -> list[dict[str, str]]:
+    """One small chart per metric, with its name and what it says."""
+    return [
+        {"name": name, "about": about, "chart": metric_line(records, field, name)}
+        for field, (name, about) in METRICS.items()
+    ]
+
+
+def metric_line(records: Sequence[WindowRecord], field: str, name: str) -> Svg:
+    """A metric over the windows; where it is undefined the line has a gap."""
+    values = [float(getattr(record, field)) for record in records]
+    width = max(260.0, LEFT + RIGHT + 44.0 * len(records))
+    frame = _Frame(len(records), width, top=22, bottom=132, most=1)
+    axis = [frame.tick(value) for value in (0, 0.5, 1)]
+    windows = [frame.below(str(record.window), i) for i, record in enumerate(records)]
+    lines = [_line(part, values, frame) for part in _without_gaps(values)]
+    said = [f"Window {r.window}: {_spoken(v)}" for r, v in zip(records, values, strict=True)]
+    dots = [_dot(i, values, f"{name}, {text}", frame) for i, text in enumerate(said)]
+    return frame.picture(*axis, *windows, *lines, *dots, title=f"{name}. {'; '.join(said)}")
+
+
+def _line(part: list[int], values: list[float], frame: _Frame) -> Svg:
+    path = "L".join(f"{frame.x(i):.1f} {frame.y(values[i]):.1f}" for i in part)
+    return element("path", class_="line", d=f"M{path}")
+
+
+def _dot(i: int, values: list[float], hover: str, frame: _Frame) -> Svg:
+    x, value = frame.x(i), values[i]
+    if math.isnan(value):
+        return group(element("title", hover), label("n/a", x, frame.y(0.5) + 4, class_="gap"))
+    y = frame.y(value)
+    return group(
+        element("title", hover),
+        element("circle", class_="dot", cx=x, cy=y, r=4),
+        label(_short(value), x, y + (18 if _dips(values, i) else -9), class_="value"),
+    )
+
+
+def _dips(values: list[float], i: int) -> bool:
+    """Whether the line comes from above, so that the number fits below it (if there is room)."""
+    near = [v for v in (*values[max(0, i - 1) : i], *values[i + 1 : i + 2]) if not math.isnan(v)]
+    return bool(near) and values[i] > 0.2 and all(v > values[i] for v in near)
+
+
+def _without_gaps(values: list[float]) -> list[list[int]]:
+    """The places of the values, in runs of two or more that a line can join.
+
+    >>> _without_gaps([1.0, math.nan, 0.5, 0.6, 0.7, math.nan])
+    [[2, 3, 4]]
+    """
+    runs: list[list[int]] = [[]]
+    for i, value in enumerate(values):
+        if math.isnan(value):
+            runs.append([])
+        else:
+            runs[-1].append(i)
+    return [run for run in runs if len(run) > 1]
+
+
+def _short(value: float) -> str:
+    return f"{value:.2f}".removeprefix("0")
+
+
+def _spoken(value: float) -> str:
+    return "not defined" if math.isnan(value) else f"{value:.3f}"

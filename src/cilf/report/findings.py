@@ -1,0 +1,62 @@
+"""What a learner believed about each drawn instance of a window, held against the truth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cilf.core.types import Array, Bools, Ints
+from cilf.evaluate.records import Drawing
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A novel class the learner found."""
+
+    index: int
+    size: int  # in the whole window
+    matched: str  # the true class it was matched to, or ""
+    members: Ints  # (m,) drawn ones, those of the matched class first
+    n_right: int  # of the drawn ones
+
+    @property
+    def number(self) -> int:
+        """How people count."""
+        return self.index + 1
+
+    @property
+    def share(self) -> float:
+        """The part of the drawn members that is of the matched class."""
+        return self.n_right / max(1, len(self.members))
+
+
+def names(labels: Array) -> Array:
+    """Labels as text."""
+    return np.array([str(label) for label in labels.tolist()], dtype=str)
+
+
+def right(drawing: Drawing) -> Bools:
+    """Whether each instance was put where it belongs.
+
+    That is a known one under its class, a novel one in the cluster matched to its class.
+    """
+    truth = names(drawing.truth)
+    as_known = ~drawing.novel & (names(drawing.label) == truth)
+    # Cluster -1 picks the "" at the end, which no class is called.
+    in_cluster = np.append(names(drawing.matched), "")[drawing.cluster] == truth
+    return np.asarray(np.where(drawing.cluster >= 0, in_cluster, as_known))
+
+
+def clusters(drawing: Drawing) -> list[Cluster]:
+    """The novel classes found, as the learner numbered them."""
+    correct = right(drawing)
+    sizes = drawing.sizes.tolist()
+    return [_cluster(drawing, correct, index, size) for index, size in enumerate(sizes)]
+
+
+def _cluster(drawing: Drawing, correct: Bools, index: int, size: int) -> Cluster:
+    members = np.flatnonzero(drawing.cluster == index)
+    members = members[np.argsort(~correct[members], kind="stable")]
+    matched = str(drawing.matched[index]) if index < len(drawing.matched) else ""
+    return Cluster(index, size, matched, members, int(correct[members].sum()))

@@ -1,0 +1,166 @@
+"""From runs to one self-contained page."""
+
+from __future__ import annotations
+
+import importlib
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from cilf.core import WindowRecord
+from cilf.core.files import replace_file
+from cilf.errors import BadConfig
+from cilf.evaluate.records import find_runs
+from cilf.report import charts, findings, grids, scatter, sheets, summary
+from cilf.report.run import Run
+from cilf.report.summary import Summary, percent
+from cilf.report.tables import Table, is_missing, show
+
+SHAREABLE = ("data", "scenario", "scale")
+MOST_PICTURED = 8  # runs on one page that get maps and contact sheets
+
+
+def write_report(folder: str | Path) -> Path:
+    """Write ``report.html`` and the tables of the run, or of the runs, in this folder.
+
+    A single run gets ``windows.{md,csv,tex}``, several get ``runs.{md,csv,tex}``. Nothing is
+    run again: all comes from the run folders. Returns the path of the page.
+    """
+    _require_extra()
+    root = Path(folder)
+    runs = [Run.read(found) for found in find_runs(root)]
+    several = len(runs) > 1
+    names = [_name_below(root, run) for run in runs]
+    table = summary.run_table(runs, names) if several else summary.window_table(runs[0])
+    table.write(root, "runs" if several else "windows")
+    page = root / "report.html"
+    replace_file(page, _render(runs, names, table if several else None).encode())
+    return page
+
+
+def _require_extra() -> None:
+    for module in ("jinja2", "PIL"):
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise BadConfig(
+                f"reports need the package {error.name or module}: pip install 'cilf[report]'"
+            ) from error
+
+
+def _name_below(root: Path, run: Run) -> str:
+    inside = run.folder.path.relative_to(root)
+    return inside.as_posix() if inside.parts else run.folder.path.resolve().name
+
+
+def _render(runs: Sequence[Run], names: Sequence[str], overview: Table | None) -> str:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("cilf.report"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters |= {
+        "show": show,
+        "percent": percent,
+        "missing": is_missing,
+        "signed": charts.signed,
+    }
+    pictured = len(runs) <= MOST_PICTURED
+    views = [_view(run, name, pictured) for run, name in zip(runs, names, strict=True)]
+    title = runs[0].name if overview is None else f"{len(runs)} runs"
+    return environment.get_template("report.html.j2").render(
+        title=title, overview=overview, views=views, pictured=pictured, shared=_shared(runs)
+    )
+
+
+def _shared(runs: Sequence[Run]) -> dict[str, str]:
+    """What is the same in every run: said once, not in every row."""
+    values = {key: {show(run.about.get(key)) for run in runs} for key in SHAREABLE}
+    return {key: found.pop() for key, found in values.items() if len(found) == 1}
+
+
+def _view(run: Run, name: str, pictured: bool) -> dict[str, Any]:
+    """Everything the template says about a run."""
+    numbers = Summary.of(run)
+    return {
+        "name": name,
+        "run": run,
+        "about": run.about,
+        "summary": numbers,
+        "sentence": summary.sentence(run, numbers),
+        "tiles": _tiles(numbers),
+        "table": summary.window_table(run),
+        "stream": grids.stream_map(run),
+        "counts": charts.novel_counts(run.records),
+        "metrics": charts.metric_charts(run.records),
+        "windows": [_window_view(run, record) for record in run.records] if pictured else [],
+        "accuracy": grids.accuracy_matrix(run),
+        "made": _made(run),
+        "command": command(run.about),
+    }
+
+
+def _tiles(s: Summary) -> list[tuple[str, str, str]]:
+    """(what, value, in other words)."""
+    exact = f"{s.n_exact} / {s.n_windows}" if s.n_windows else show(None)
+    return [
+        ("Mean NA", show(s.na), "known and new put where they belong"),
+        ("Mean AUROC", show(s.auroc), "new ranked above known; 0.5 is chance"),
+        ("Count exact", exact, "windows with the right number of new classes"),
+        ("First classes", percent(s.holdout_first), "hold-out accuracy after the last window"),
+        ("All classes", percent(s.holdout_all), "hold-out accuracy after the last window"),
+    ]
+
+
+def _window_view(run: Run, record: WindowRecord) -> dict[str, Any]:
+    drawing = run.drawing(record.window)
+    view: dict[str, Any] = {"record": record, "drawn": drawing is not None}
+    if drawing is None:
+        return view
+    truth = findings.names(drawing.truth)
+    novel = set(truth[drawing.novel].tolist())
+    present = [name for name in run.classes if name in truth]
+    return view | {
+        "map": scatter.embedding_map(drawing, record.window, run.marks),
+        "sheets": sheets.contact_sheets(drawing, run.marks),
+        "strips": drawing.thumbnails.shape[1] == 1,
+        "missed": sheets.missed(drawing),
+        "legend": [(name, run.marks[name].key(name in novel), name in novel) for name in present],
+        "n_drawn": len(truth),
+        "n_wrong": int((~findings.right(drawing)).sum()),
+    }
+
+
+def _made(run: Run) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Blocks of (name, value): what it takes to make the run again."""
+    about = run.about
+    facts = {key: about.get(key) for key in ("scale", "query", "n_novel", "started", "commit")}
+    blocks = {
+        "Run": facts,
+        "Learner's parameters": about.get("parameters") or {},
+        "Stream's arguments": about.get("stream") or {},
+        "Versions": about.get("versions") or {},
+        "Machine": about.get("machine") or {},
+    }
+    return [(name, [(k, _plain(v)) for k, v in block.items()]) for name, block in blocks.items()]
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, list | tuple):
+        return ", ".join(_plain(item) for item in value)
+    return str(value)
+
+
+def command(about: dict[str, Any]) -> str:
+    """What makes the run again.
+
+    >>> command({"learner": "cilf", "data": "digits", "scenario": "single", "seed": 3})
+    'cilf run --learner cilf --data digits --scenario single --seed 3'
+    """
+    given = [(key, about.get(key)) for key in ("learner", "data", "scenario", "seed", "scale")]
+    options = [f"--{key} {shlex.quote(str(value))}" for key, value in given if value is not None]
+    return " ".join(["cilf run", *options])

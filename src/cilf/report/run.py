@@ -1,0 +1,81 @@
+"""One run as a report sees it: what run.json says, the records, the drawings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from cilf.core import WindowRecord
+from cilf.errors import BadInput
+from cilf.evaluate.records import Drawing, RunFolder
+from cilf.report.marks import Mark, marks
+
+
+@dataclass(frozen=True)
+class PlannedWindow:
+    """The classes that were to come in a window, by name."""
+
+    novel: tuple[str, ...]
+    counts: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that was read back; classes go by their names as text."""
+
+    folder: RunFolder
+    about: dict[str, Any]
+    records: list[WindowRecord]
+    initial: tuple[str, ...]
+    planned: tuple[PlannedWindow, ...]
+
+    @classmethod
+    def read(cls, folder: RunFolder) -> Run:
+        about = folder.read_run()
+        try:
+            plan = about["plan"]
+            initial = tuple(str(label) for label in plan["initial"])
+            planned = tuple(_planned(window) for window in plan["windows"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise BadInput(
+                f"{folder.path / 'run.json'} has no usable plan of its stream ({error!r}): "
+                "run it again with this version of cilf."
+            ) from error
+        return cls(folder, about, folder.read_records(), initial, planned)
+
+    @property
+    def name(self) -> str:
+        """What tells the run from its neighbours."""
+        parts = (self.about.get(key) for key in ("learner", "data", "scenario"))
+        named = " · ".join(str(part) for part in parts if part)
+        return f"{named} · seed {self.about.get('seed', '?')}"
+
+    @property
+    def finished(self) -> bool:
+        return len(self.records) >= len(self.planned)
+
+    @cached_property
+    def classes(self) -> tuple[str, ...]:
+        """Every class, in order of arrival."""
+        arrived = [label for window in self.planned for label in window.novel]
+        return tuple(dict.fromkeys([*self.initial, *arrived]))
+
+    @cached_property
+    def marks(self) -> dict[str, Mark]:
+        return marks(self.classes)
+
+    def group(self, arrival: int) -> tuple[str, ...]:
+        """The classes that arrived in this window; 0 is the initial training data."""
+        if arrival == 0:
+            return self.initial
+        return self.planned[arrival - 1].novel if arrival <= len(self.planned) else ()
+
+    def drawing(self, window: int) -> Drawing | None:
+        """What the run kept of a window, if anything."""
+        return self.folder.read_drawing(window)
+
+
+def _planned(window: dict[str, Any]) -> PlannedWindow:
+    counts = {str(label): int(count) for label, count in window["counts"]}
+    return PlannedWindow(tuple(str(label) for label in window["novel"]), counts)

@@ -1,0 +1,122 @@
+"""The map of a window: every drawn instance where the embedding puts it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from scipy.spatial import ConvexHull, QhullError
+
+from cilf.core.types import Array, Floats
+from cilf.evaluate.records import Drawing
+from cilf.report import findings
+from cilf.report.findings import Cluster
+from cilf.report.marks import Mark
+from cilf.report.svg import Svg, closed, element, group, label
+
+WIDTH, HEIGHT, MARGIN = 520.0, 420.0, 26.0
+MOST_NAMED = 20  # classes that are named on the map; more would cover it
+NAME_REACH = 40.0  # how far from the middle of a class its name may be
+STRAY = 3.0  # times the median distance from the middle: farther ones would blow up an outline
+
+
+def embedding_map(drawing: Drawing, window: int, marks: Mapping[str, Mark]) -> Svg:
+    """Filled marks are known classes, rings novel ones; dashed outlines are what was found."""
+    places = _fit_to_page(drawing.map)
+    found = findings.clusters(drawing)
+    points = _points(drawing, places, marks, found)
+    outlines = [_outline(places[c.members], c) for c in found if len(c.members)]
+    badges = [_badge(places[c.members], c) for c in found if len(c.members)]
+    named = _class_names(drawing, places)
+    title = f"Map of window {window}: {len(places)} instances, {len(found)} new classes found"
+    return element(
+        "svg", *outlines, *points, *named, *badges, class_="map", role="img", aria_label=title,
+        viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}",
+    )  # fmt: skip
+
+
+def _fit_to_page(map_: Floats) -> Array:
+    """Scaled into the page, both axes alike: distances on the map keep their meaning."""
+    low, high = map_.min(axis=0), map_.max(axis=0)
+    room = np.array([WIDTH, HEIGHT]) - 2 * MARGIN
+    scale = float(np.min(room / np.maximum(high - low, 1e-9)))
+    centred: Array = (np.asarray(map_, dtype=np.float64) - (low + high) / 2) * scale
+    return centred * (1, -1) + (WIDTH / 2, HEIGHT / 2)
+
+
+def _points(
+    drawing: Drawing, places: Array, marks: Mapping[str, Mark], found: list[Cluster]
+) -> list[Svg]:
+    truth, correct = findings.names(drawing.truth), findings.right(drawing)
+    # Novel ones on top: they are fewer, and what one looks for.
+    order = np.argsort(drawing.novel, kind="stable").tolist()
+    drawn = []
+    for i in order:
+        hover = element("title", _story(drawing, i, found))
+        mark, (x, y) = marks[truth[i]], places[i].tolist()
+        novel = bool(drawing.novel[i])
+        shape = mark.draw(x, y, 4.4 if novel else 3.4, class_="novel" if novel else "known")
+        cross = () if correct[i] else (_cross(x, y),)
+        drawn.append(group(hover, shape, *cross, class_="pt"))
+    return drawn
+
+
+def _class_names(drawing: Drawing, places: Array) -> list[Svg]:
+    """The name of each class above its instances, so that colour is not all there is."""
+    truth = findings.names(drawing.truth)
+    present = np.unique(truth).tolist()
+    if len(present) > MOST_NAMED:
+        return []
+    return [_class_name(n, places[truth == n], bool(drawing.novel[truth == n].any()))
+            for n in present]  # fmt: skip
+
+
+def _class_name(name: str, places: Array, novel: bool) -> Svg:
+    core = _core(places)
+    x, middle = np.median(core, axis=0).tolist()
+    top = max(float(core[:, 1].min()), middle - NAME_REACH)
+    y = max(14.0, top - 10)
+    short = name if len(name) <= 14 else name[:13] + "…"
+    return label(short, x, y, class_="name new" if novel else "name")
+
+
+def _story(drawing: Drawing, i: int, found: list[Cluster]) -> str:
+    cluster = int(drawing.cluster[i])
+    new = " (new)" if drawing.novel[i] else ""
+    called = f"new class {found[cluster].number}" if cluster >= 0 else f"known: {drawing.label[i]}"
+    return f"{drawing.ids[i]}\ntrue class: {drawing.truth[i]}{new}\nfound: {called}"
+
+
+def _cross(x: float, y: float) -> Svg:
+    arms = f"M{x - 3:.1f} {y - 3:.1f}l6 6m0 -6l-6 6"
+    return element("path", class_="wrong", d=arms)
+
+
+def _outline(places: Array, cluster: Cluster) -> Svg:
+    hover = element("title", f"New class {cluster.number}: {cluster.size} instances")
+    core = _core(places)
+    try:
+        corners = core[ConvexHull(core).vertices]
+    except (QhullError, ValueError):  # fewer than three places, or all on a line
+        x, y = core.mean(axis=0).tolist()
+        return element("circle", hover, class_="hull", cx=x, cy=y, r=16)
+    centre = corners.mean(axis=0)
+    away = corners - centre
+    length = np.maximum(np.linalg.norm(away, axis=1, keepdims=True), 1e-9)
+    wider = centre + away * (1 + 9 / length)
+    return element("path", hover, class_="hull", d=closed([(x, y) for x, y in wider.tolist()]))
+
+
+def _core(places: Array) -> Array:
+    distance = np.linalg.norm(places - np.median(places, axis=0), axis=1)
+    return np.asarray(places[distance <= STRAY * np.median(distance)])
+
+
+def _badge(places: Array, cluster: Cluster) -> Svg:
+    x, y = np.median(places, axis=0).tolist()
+    return group(
+        element("title", f"New class {cluster.number}"),
+        element("circle", cx=x, cy=y, r=11),
+        label(str(cluster.number), x, y + 4.6),
+        class_="badge",
+    )

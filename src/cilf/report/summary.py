@@ -1,0 +1,175 @@
+"""A run in a few numbers, in one sentence, and as a row of a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from cilf.core import WindowRecord
+from cilf.report.run import Run
+from cilf.report.tables import MISSING, Cell, Table
+
+WINDOW_COLUMNS = (
+    "window", "true K", "found K", "NA", "Macro-F", "Micro-F", "AUROC", "hold-out old",
+    "hold-out new", "queried", "seconds",
+)  # fmt: skip
+RUN_COLUMNS = (
+    "run", "learner", "data", "scenario", "scale", "seed", "windows", "K exact", "NA", "Macro-F",
+    "Micro-F", "AUROC", "hold-out first", "hold-out all", "queried", "seconds",
+)  # fmt: skip
+HIGHER_IS_BETTER = (
+    "K exact",
+    "NA",
+    "Macro-F",
+    "Micro-F",
+    "AUROC",
+    "hold-out first",
+    "hold-out all",
+)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Means over the windows where a metric is defined, and the end of the run."""
+
+    n_windows: int
+    n_exact: int  # windows whose number of novel classes was found exactly
+    na: float
+    macro_f: float
+    micro_f: float
+    auroc: float
+    holdout_first: float  # after the last window: accuracy on the initial classes
+    holdout_all: float  # and on every class that has come
+    n_queried: int
+    seconds: float
+
+    @classmethod
+    def of(cls, run: Run) -> Summary:
+        records = run.records
+        last = records[-1].holdout_accuracy if records else {}
+        return cls(
+            n_windows=len(records),
+            n_exact=sum(r.n_novel_found == r.n_novel_true for r in records),
+            na=mean(r.na for r in records),
+            macro_f=mean(r.macro_f for r in records),
+            micro_f=mean(r.micro_f for r in records),
+            auroc=mean(r.auroc for r in records),
+            holdout_first=last.get(0, math.nan),
+            holdout_all=_mean_over_classes(run, last),
+            n_queried=sum(r.n_queried for r in records),
+            seconds=sum(_seconds(r) for r in records),
+        )
+
+
+def mean(values: Iterable[float]) -> float:
+    """The mean of those that are defined; NaN if none is.
+
+    >>> mean([1.0, float("nan"), 2.0])
+    1.5
+    """
+    defined = [value for value in values if not math.isnan(value)]
+    return sum(defined) / len(defined) if defined else math.nan
+
+
+def window_table(run: Run) -> Table:
+    """One row per window."""
+    rows = tuple(_window_row(record) for record in run.records)
+    return Table(f"Windows of {run.name}", WINDOW_COLUMNS, rows)
+
+
+def run_table(runs: Sequence[Run], names: Sequence[str]) -> Table:
+    """One row per run; the best of those on the same stream is bold."""
+    rows = tuple(_run_row(run, name) for run, name in zip(runs, names, strict=True))
+    return Table("Runs", RUN_COLUMNS, rows, _best(runs, rows))
+
+
+def sentence(run: Run, summary: Summary) -> str:
+    """What happened, for someone who has not read the paper."""
+    if not run.records:
+        return "The run has not finished its first window yet, so there is nothing to score."
+    news = sum(len(window.novel) for window in run.planned[: summary.n_windows])
+    start = (
+        f"Starting from {_count(len(run.initial), 'labelled class', 'labelled classes')}, "
+        f"{run.about.get('learner', 'the learner')} watched "
+        f"{_count(summary.n_windows, 'window', 'windows')} of unlabelled data in which "
+        f"{_count(news, 'new class', 'new classes')} turned up."
+    )
+    return " ".join([start, _counting(run, summary), _remembering(summary)]).strip()
+
+
+def percent(value: float) -> str:
+    return MISSING if math.isnan(value) else f"{100 * value:.0f} %"
+
+
+def _counting(run: Run, summary: Summary) -> str:
+    asked = f"asked for {_count(summary.n_queried, 'label', 'labels')}"
+    if run.about.get("n_novel") is not None:
+        return f"It was told how many new classes to look for, and {asked}."
+    exact = f"{summary.n_exact} of {_count(summary.n_windows, 'window', 'windows')}"
+    return f"It counted the new classes exactly in {exact}, and {asked}."
+
+
+def _remembering(summary: Summary) -> str:
+    if math.isnan(summary.holdout_first):
+        return ""
+    return (
+        f"At the end it recognised {percent(summary.holdout_first)} of the held-out instances of "
+        f"the classes it started with, and {percent(summary.holdout_all)} over all classes so far."
+    )
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
+
+
+def _mean_over_classes(run: Run, holdout: Mapping[int, float]) -> float:
+    """Groups count by their number of classes, since every class has the same share of it."""
+    weights = {g: len(run.group(g)) for g, value in holdout.items() if not math.isnan(value)}
+    total = sum(weights.values())
+    return sum(n * holdout[g] for g, n in weights.items()) / total if total else math.nan
+
+
+def _window_row(record: WindowRecord) -> tuple[Cell, ...]:
+    later = [value for group, value in record.holdout_accuracy.items() if group >= 1]
+    return (
+        record.window, record.n_novel_true, record.n_novel_found, record.na, record.macro_f,
+        record.micro_f, record.auroc, record.holdout_accuracy.get(0, math.nan), mean(later),
+        record.n_queried, round(_seconds(record), 2),
+    )  # fmt: skip
+
+
+def _run_row(run: Run, name: str) -> tuple[Cell, ...]:
+    about, s = run.about, Summary.of(run)
+    exact = s.n_exact / s.n_windows if s.n_windows else math.nan
+    return (
+        name, *(about.get(key) for key in ("learner", "data", "scenario", "scale", "seed")),
+        s.n_windows, exact, s.na, s.macro_f, s.micro_f, s.auroc, s.holdout_first, s.holdout_all,
+        s.n_queried, round(s.seconds, 2),
+    )  # fmt: skip
+
+
+def _best(runs: Sequence[Run], rows: tuple[tuple[Cell, ...], ...]) -> frozenset[tuple[int, int]]:
+    columns = [RUN_COLUMNS.index(name) for name in HIGHER_IS_BETTER]
+    streams = [_stream(run) for run in runs]
+    best = set()
+    for stream in set(streams):
+        same = [i for i, other in enumerate(streams) if other == stream]
+        if len(same) > 1:
+            best |= {(i, column) for column in columns for i in _highest(rows, same, column)}
+    return frozenset(best)
+
+
+def _stream(run: Run) -> tuple[str, ...]:
+    """What must agree before two runs may be compared; seeds may differ."""
+    return tuple(str(run.about.get(key)) for key in ("data", "scenario", "scale"))
+
+
+def _highest(rows: tuple[tuple[Cell, ...], ...], among: list[int], column: int) -> list[int]:
+    values = {i: rows[i][column] for i in among}
+    defined = {i: v for i, v in values.items() if isinstance(v, float) and not math.isnan(v)}
+    return [i for i, v in defined.items() if v == max(defined.values())]
+
+
+def _seconds(record: WindowRecord) -> float:
+    return record.seconds_detect + record.seconds_update

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from cilf.core.files import replace_file
+
+
+def test_a_new_file_holds_the_content_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    replace_file(tmp_path / "a.bin", b"\x00new")
+    assert (tmp_path / "a.bin").read_bytes() == b"\x00new"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.bin"]
+
+
+def test_an_old_file_is_replaced(tmp_path: Path) -> None:
+    replace_file(tmp_path / "a.bin", b"something long")
+    replace_file(tmp_path / "a.bin", b"short")
+    assert (tmp_path / "a.bin").read_bytes() == b"short"
+
+
+def fail(*args: object) -> None:
+    raise OSError("disk full")
+
+
+@pytest.mark.parametrize(("owner", "call"), [(os, "fsync"), (Path, "replace")])
+def test_a_failure_leaves_the_old_file_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, call: str
+) -> None:
+    path = tmp_path / "a.bin"
+    replace_file(path, b"old")
+    with monkeypatch.context() as broken:
+        broken.setattr(owner, call, fail)
+        with pytest.raises(OSError, match="disk full"):
+            replace_file(path, b"new")
+    assert path.read_bytes() == b"old"
+    replace_file(path, b"newer")  # what the failure left behind is not in the way
+    assert path.read_bytes() == b"newer"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.bin"]
+
+
+def test_the_content_is_on_disk_before_it_takes_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    sync, replace = os.fsync, Path.replace
+
+    def watched_sync(descriptor: int) -> None:
+        calls.append("sync")
+        sync(descriptor)
+
+    def watched_replace(self: Path, target: Path) -> Path:
+        calls.append("replace")
+        return replace(self, target)
+
+    monkeypatch.setattr(os, "fsync", watched_sync)
+    monkeypatch.setattr(Path, "replace", watched_replace)
+    replace_file(tmp_path / "a.bin", b"x")
+    assert calls == ["sync", "replace", "sync"]  # the file, its new name, the folder

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cilf.evaluate.records import Drawing, RunFolder
+from cilf.report import findings
+
+
+@pytest.fixture
+def last(digits_run: RunFolder) -> Drawing:
+    drawing = digits_run.read_drawing(4)
+    assert drawing is not None
+    return drawing
+
+
+def test_right_agrees_with_a_slow_reading_of_the_definition(last: Drawing) -> None:
+    expected = []
+    for i, truth in enumerate(last.truth.tolist()):
+        cluster = int(last.cluster[i])
+        if cluster >= 0:
+            expected.append(str(last.matched[cluster]) == str(truth))
+        else:
+            expected.append(not last.novel[i] and last.label[i] == truth)
+    assert findings.right(last).tolist() == expected
+    assert 0 < sum(expected) < len(expected)
+
+
+def test_without_clusters_only_known_instances_can_be_right(digits_run: RunFolder) -> None:
+    drawing = digits_run.read_drawing(3)
+    assert drawing is not None
+    assert np.array_equal(findings.right(drawing), ~drawing.novel)
+    assert findings.clusters(drawing) == []
+
+
+def test_clusters_know_size_match_and_share_and_put_right_members_first(last: Drawing) -> None:
+    mixed, _, pure, unmatched = findings.clusters(last)
+    assert (mixed.number, mixed.size, mixed.matched, mixed.n_right) == (1, 32, "2", 20)
+    assert mixed.share == 20 / 32
+    assert last.truth[mixed.members].tolist() == [2] * 20 + [4] * 12
+    assert pure.share == 1.0
+    assert (unmatched.matched, unmatched.n_right) == ("", 0)

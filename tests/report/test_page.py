@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cilf.errors import BadConfig, BadInput
+from cilf.evaluate.records import RunFolder
+from cilf.report import page, write_report
+
+MakeRun = Callable[..., RunFolder]
+VOID = {"meta", "link", "img", "br", "input"}
+
+
+class Page(HTMLParser):
+    """Every element with its attributes, the text, and whether tags close in order."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.source = path.read_text(encoding="utf-8")
+        self.elements: list[tuple[str, dict[str, str]]] = []
+        self.open: list[str] = []
+        self.words: list[str] = []
+        self.feed(self.source)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {key: value or "" for key, value in attrs}))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {key: value or "" for key, value in attrs}))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] != "style":
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+    def all(self, tag: str) -> Iterator[dict[str, str]]:
+        return (attributes for name, attributes in self.elements if name == tag)
+
+
+@pytest.fixture(scope="module")
+def one(make_run: MakeRun, tmp_path_factory: pytest.TempPathFactory) -> Page:
+    folder = make_run(tmp_path_factory.mktemp("one"))
+    return Page(write_report(folder.path))
+
+
+@pytest.fixture(scope="module")
+def several(make_run: MakeRun, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("several")
+    make_run(root / "cilf" / "seed0")
+    make_run(root / "joint" / "seed0", learner="joint", n=2)
+    write_report(root)
+    return root
+
+
+def test_the_page_is_whole_and_says_what_it_is(one: Page) -> None:
+    assert one.open == []
+    assert next(one.all("html"))["lang"] == "en"
+    assert "<title>cilf · digits · multiple · seed 0 · cilf report</title>" in one.source
+    assert "cilf run --learner cilf --data digits --scenario multiple --seed 0" in one.text
+    assert "abc1234" in one.text
+
+
+def test_nothing_comes_from_outside(one: Page) -> None:
+    for tag, attributes in one.elements:
+        for key in ("src", "href", "srcset", "data", "action", "xlink:href", "poster"):
+            if key in attributes:
+                assert attributes[key].startswith(("data:", "#")), (tag, attributes[key])
+    assert not re.search(r"url\(|@import|https?://", one.source)
+    assert not list(one.all("script"))
+
+
+def test_every_link_inside_the_page_has_its_target_and_ids_are_unique(several: Path) -> None:
+    whole = Page(several / "report.html")
+    ids = [a["id"] for _, a in whole.elements if "id" in a]
+    assert len(ids) == len(set(ids))
+    wanted = {a["href"][1:] for a in whole.all("a")}
+    named = {a["aria-labelledby"] for _, a in whole.elements if "aria-labelledby" in a}
+    assert (wanted | named) <= set(ids)
+
+
+def test_pictures_have_words_and_tables_have_heads(one: Page) -> None:
+    assert all(image["alt"] for image in one.all("img"))
+    drawings = [a for a in one.all("svg") if a.get("aria-hidden") != "true"]
+    assert all(a.get("role") == "img" and a.get("aria-label") for a in drawings)
+    assert all(head.get("scope") in ("row", "col") for head in one.all("th"))
+
+
+def test_windows_say_what_was_found(one: Page) -> None:
+    assert "Rightly so: every class in this window was known." in one.text
+    assert "But 2 new classes were there; they stay new until found." in one.text
+    assert "matches no class" in one.text
+    assert "62 % of them really are" in one.text
+    assert "Do not belong: 12 of 4" in one.text
+    assert "Missed: 20 of 6 , 20 of 9" in one.text
+    wrong = [a for a in one.all("li") if a.get("class") == "wrong"]
+    assert len(wrong) == 12 + 3 + 8
+    assert sum("does not belong here" in a["alt"] for a in one.all("img")) == len(wrong)
+
+
+def test_a_finished_run_makes_no_excuse(one: Page) -> None:
+    assert "Unfinished" not in one.text
+
+
+def test_the_page_of_four_windows_stays_small(one: Page) -> None:
+    assert len(one.source) < 500_000
+
+
+def test_names_are_text_whatever_they_hold(
+    make_run: MakeRun, words: Callable[[Any], Any], tmp_path: Path
+) -> None:
+    whole = Page(write_report(make_run(tmp_path, names=words).path))
+    assert whole.open == []
+    assert not list(whole.all("b"))
+    assert '<b>5</b> & "co"' in whole.text
+
+
+def test_vectors_are_drawn_as_strips(make_run: MakeRun, tmp_path: Path) -> None:
+    whole = Page(write_report(make_run(tmp_path, vectors=True).path))
+    lists = [a.get("class") for a in whole.all("ul")]
+    assert "strips" in lists
+    assert "images" not in lists
+
+
+def test_an_unfinished_run_says_so(make_run: MakeRun, tmp_path: Path) -> None:
+    whole = Page(write_report(make_run(tmp_path, n=2).path))
+    assert "2 of 4 planned windows are recorded" in whole.text
+
+
+def test_a_run_that_just_began_has_a_page(make_run: MakeRun, tmp_path: Path) -> None:
+    whole = Page(write_report(make_run(tmp_path, n=0).path))
+    assert "No window is recorded yet." in whole.text
+
+
+def test_windows_without_a_drawing_say_so(make_run: MakeRun, tmp_path: Path) -> None:
+    folder = make_run(tmp_path)
+    (tmp_path / "windows" / "002.npz").unlink()
+    assert "The run kept no picture of this window." in Page(write_report(folder.path)).text
+
+
+def test_one_run_gets_a_table_of_windows(make_run: MakeRun, tmp_path: Path) -> None:
+    assert write_report(str(make_run(tmp_path).path)) == tmp_path / "report.html"
+    lines = (tmp_path / "windows.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[0].startswith("window,true K,found K,NA")
+    assert lines[2].startswith("2,0,0,,0.97,0.975,,0.98,0.95,0,")
+    assert {p.suffix for p in tmp_path.glob("windows.*")} == {".md", ".csv", ".tex"}
+
+
+def test_several_runs_get_an_overview_and_a_section_each(several: Path) -> None:
+    whole = Page(several / "report.html")
+    assert whole.open == []
+    assert len(list(whole.all("details"))) == 2
+    lines = (several / "runs.csv").read_text(encoding="utf-8").splitlines()
+    assert [line.split(",")[0] for line in lines] == ["run", "cilf/seed0", "joint/seed0"]
+    assert "**0.951**" in (several / "runs.md").read_text(encoding="utf-8")
+    assert "unfinished" in whole.text
+
+
+def test_what_all_runs_share_is_said_once(several: Path) -> None:
+    heads = re.findall(r'<th scope="col"[^>]*>(.*?)</th>', Page(several / "report.html").source)
+    assert "learner" in heads
+    assert not {"data", "scenario", "scale"} & set(heads)
+
+
+def test_many_runs_leave_pictures_out_and_say_where_they_are(
+    make_run: MakeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page, "MOST_PICTURED", 1)
+    for name in ("a", "b"):
+        make_run(tmp_path / name, n=1)
+    whole = Page(write_report(tmp_path))
+    assert not list(whole.all("img"))
+    assert f"cilf report {tmp_path / 'a'}" in whole.text
+
+
+def test_a_report_is_the_same_every_time(make_run: MakeRun, tmp_path: Path) -> None:
+    path = write_report(make_run(tmp_path).path)
+    first = path.read_bytes()
+    assert write_report(tmp_path).read_bytes() == first
+
+
+def test_a_folder_without_runs_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="holds no run"):
+        write_report(tmp_path)
+
+
+@pytest.mark.parametrize("module", ["jinja2", "PIL"])
+def test_a_missing_extra_is_named(
+    module: str, digits_run: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(BadConfig, match=r"pip install 'cilf\[report\]'"):
+        write_report(digits_run.path)
+
+
+def test_the_command_quotes_what_a_shell_would_split() -> None:
+    assert "--data 'my data'" in page.command({"learner": "cilf", "data": "my data"})
