@@ -15,7 +15,9 @@ import torch
 
 
 def _entropy(seed: int, purpose: tuple[str | int, ...]) -> list[int]:
-    return [seed, *(p if isinstance(p, int) else zlib.crc32(p.encode()) for p in purpose)]
+    """The numbers to seed from; their count is one of them, since trailing zeros do not count."""
+    words = [zlib.crc32(p.encode()) if isinstance(p, str) else int(p) for p in purpose]
+    return [seed, len(words), *words]
 
 
 def generator(seed: int, *purpose: str | int) -> np.random.Generator:

@@ -141,4 +141,3 @@ def read_records(folder: str | Path) -> list[WindowRecord]:
 
 def _line(record: WindowRecord) -> str:
     return json.dumps(record.to_json(), allow_nan=False) + "\n"
-

@@ -13,10 +13,12 @@ from cilf.errors import BadInput
 from cilf.learners import persistence
 from cilf.learners.base import Learner
 from cilf.learners.cilf import CILF
+from cilf.learners.iforest import IForest
+from cilf.learners.joint import Joint
 
-__all__ = ["CILF", "LEARNERS", "Learner", "load", "make"]
+__all__ = ["CILF", "LEARNERS", "IForest", "Joint", "Learner", "load", "make"]
 
-LEARNERS: dict[str, type[Learner]] = {learner.name: learner for learner in (CILF,)}
+LEARNERS: dict[str, type[Learner]] = {learner.name: learner for learner in (CILF, IForest, Joint)}
 
 
 def make(name: str, **parameters: Any) -> Learner:
@@ -30,9 +32,7 @@ def make(name: str, **parameters: Any) -> Learner:
     return LEARNERS[validation.one_of("learner", name, LEARNERS)]().set_params(**parameters)
 
 
-def load(
-    folder: str | Path, *, learner: type[Learner] | None = None, **parameters: Any
-) -> Learner:
+def load(folder: str | Path, *, learner: type[Learner] | None = None, **parameters: Any) -> Learner:
     """The learner that ``save`` wrote to this folder; it goes on exactly as that one would.
 
     ``learner`` is the class of a model that is not one of ours; ``parameters`` replace stored

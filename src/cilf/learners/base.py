@@ -1,4 +1,4 @@
-"""The contract every learner keeps: public methods validate once, then call ``_fit`` and friends."""
+"""The contract every learner keeps: public methods validate once, then call the private ones."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Learner(ABC):
     def _set_state(self, arrays: Arrays, plain: Mapping[str, Any]) -> None:
         """Take back what ``_get_state`` gave; classes and shape are already set."""
 
-    def _check_parameters(self) -> None:
+    def _check_parameters(self) -> None:  # noqa: B027 - most learners need none
         """Refuse parameters that cannot work; called before fitting."""
 
     # ------------------------------------------------------------- what users call

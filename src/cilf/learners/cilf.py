@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple, Self
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from cilf.core import Detection, progress, validation
-from cilf.core.random import generator, torch_generator
+from cilf.core import Detection, validation
+from cilf.core.random import derived_seed, generator, torch_generator
 from cilf.core.types import Array, Floats, Ints
 from cilf.learners import curriculum, novel_count
 from cilf.learners.base import Arrays, Learner
-from cilf.learners.clustering import Clusters, semi_supervised_kmeans, silhouette
+from cilf.learners.clustering import Clusters, fill_empty, semi_supervised_kmeans, silhouette
+from cilf.learners.space import Space
 from cilf.nn import losses, training
 from cilf.nn.backbones import Factory
 from cilf.nn.memory import Memory, set_aside
@@ -23,15 +23,94 @@ from cilf.nn.network import (
     Network,
     as_tensor,
     embed,
+    features_and_embedding,
     make_network,
     resolve_device,
     to_numpy,
 )
 from cilf.nn.prototypes import annealed, class_means
 
+READ_CURVE = {"silhouette": novel_count.largest, "curvature": novel_count.sharpest_bend}
+
 
 class CILF(Learner):
+    """Adaptive embedding with prototypes, curriculum clustering and a replayed memory.
+
+    ``fit`` trains an embedding in which every class gathers around its prototype (Algorithm 1).
+    ``detect`` clusters a window around the known prototypes and free centres, counts the novel
+    classes, and sharpens a copy of the embedding on its own pseudo-labels, the certain ones
+    first (Algorithm 2). ``update`` learns the labelled instances beside the memory, with
+    distillation and prototypes held in place (Algorithm 3).
+
+    Args:
+        seed: decides weights, batches, clustering, memory; equal seeds give equal results.
+        device: "auto", "cpu", "cuda", ...
+        backbone: "auto", "mlp", "convnet", "resnet18", or a function from the shape of one
+            instance to a module.
+        width: channels (or units) of the backbone's first layer; its own default if None.
+        embedding_size: dimensions of the embedding.
+        alpha: sharpness of the class probabilities, softmax(-alpha * squared distance).
+        margin: of the triplet loss L_inter.
+        lambda1: weight of L_inter.
+        lambda2: weight of R, which holds the prototypes of known classes in place.
+        beta: how much of a prototype stays when it is annealed after an epoch.
+        exact_prototypes: whether prototypes end as exact class means instead of annealed ones.
+        epochs: of the initial training.
+        batch_size: in all training.
+        learning_rate: of the initial training.
+        weight_decay: in all training.
+        clip: largest norm of a gradient; None does not clip.
+        augmentation: None, "shift", "flip" or "shift-flip"; images only.
+        k_max: most novel classes looked for in one window.
+        count: rule for their number: "excess-mass", or "silhouette" or "curvature" of the
+            validity curve, which tune the embedding for every K.
+        surplus, least_share, halves: of the rule "excess-mass", see ``novel_count``.
+        cluster_on: "both" the embedding and the backbone's features, or "embedding".
+        cluster_beta: how much of a known prototype stays in the clustering of a window.
+        weighted: whether confusing instances weigh less in that clustering.
+        gamma: where between the least and the most confused instance the weight is zero.
+        order: curriculum: "certainty" (the surest of each cluster first), "weights" (of the
+            paper) or "none".
+        pace_start, pace_growth, pace_every: share of the window in play: it starts at the first,
+            times the second after every so many batches.
+        detect_epochs, detect_steps: of tuning on pseudo-labels: rounds, and batches in each.
+        detect_learning_rate: of that tuning.
+        replay: memory instances with true labels beside each batch of pseudo-labels.
+        update_epochs, update_learning_rate: of an update.
+        distill: weight of the distillation on the memory.
+        memory_size: labelled instances kept in all.
+        calibration_size: labelled instances of each class kept out of all training, to know
+            what fresh instances of known classes look like.
+
+    Attributes:
+        classes_: the known classes, in order of arrival.
+
+    Example:
+        >>> import numpy as np
+        >>> from sklearn.datasets import load_digits
+        >>> X, y = load_digits(return_X_y=True)
+        >>> known, new = y < 3, (y == 3) & (np.arange(len(y)) < 400)
+        >>> learner = CILF(epochs=10).fit(X[known][:300], y[known][:300])
+        >>> window = np.concatenate([X[known][300:400], X[new]])
+        >>> found = learner.detect(window)
+        >>> found.n_novel
+        1
+        >>> int(learner.update(X[new], y[new]).predict(X[new][:1])[0])
+        3
+
+    Reference: Yang, Sun, Zhu, Fu, Xiong and Yang, "Learning Adaptive Embedding Considering
+    Incremental Class", TKDE. ``docs/methods/cilf.md`` numbers the differences; ``CILF.paper()``
+    has the paper's choices wherever it states one.
+    """
+
     name: ClassVar[str] = "cilf"
+
+    _network: Network
+    _prototypes: Tensor  # (n_classes, d)
+    _feature_means: Tensor  # (n_classes, f)
+    _space: Space
+    _memory: Memory
+    _calibration: Memory
 
     def __init__(
         self,
@@ -42,21 +121,26 @@ class CILF(Learner):
         width: int | None = None,
         embedding_size: int = 64,
         alpha: float = 0.3,
-        margin: float = 1.0,
+        margin: float = 5.0,
         lambda1: float = 1.0,
         lambda2: float = 1.0,
         beta: float = 0.8,
+        exact_prototypes: bool = True,
         epochs: int = 20,
         batch_size: int = 64,
         learning_rate: float = 0.01,
         weight_decay: float = 0.001,
-        schedule: str = "constant",
-        clip: float | None = None,
-        augmentation: str | None = None,
+        clip: float | None = 1.0,
+        augmentation: str | None = "shift",
         k_max: int = 8,
         count: str = "excess-mass",
+        surplus: float = 2.0,
+        least_share: float = 0.5,
+        halves: float = 1.1,
+        cluster_on: str = "both",
+        cluster_beta: float = 1.0,
         weighted: bool = False,
-        gamma: float = 0.7,
+        gamma: float = 0.8,
         order: str = "certainty",
         pace_start: float = 0.4,
         pace_growth: float = 1.5,
@@ -71,160 +155,358 @@ class CILF(Learner):
         memory_size: int = 2000,
         calibration_size: int = 20,
     ) -> None:
-        for k, v in locals().items():
-            if k not in ("self", "__class__"):
-                setattr(self, k, v)
+        self.seed = seed
+        self.device = device
+        self.backbone = backbone
+        self.width = width
+        self.embedding_size = embedding_size
+        self.alpha = alpha
+        self.margin = margin
+        self.lambda1 = lambda1
+        self.lambda2 = lambda2
+        self.beta = beta
+        self.exact_prototypes = exact_prototypes
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.clip = clip
+        self.augmentation = augmentation
+        self.k_max = k_max
+        self.count = count
+        self.surplus = surplus
+        self.least_share = least_share
+        self.halves = halves
+        self.cluster_on = cluster_on
+        self.cluster_beta = cluster_beta
+        self.weighted = weighted
+        self.gamma = gamma
+        self.order = order
+        self.pace_start = pace_start
+        self.pace_growth = pace_growth
+        self.pace_every = pace_every
+        self.detect_epochs = detect_epochs
+        self.detect_steps = detect_steps
+        self.detect_learning_rate = detect_learning_rate
+        self.replay = replay
+        self.update_epochs = update_epochs
+        self.update_learning_rate = update_learning_rate
+        self.distill = distill
+        self.memory_size = memory_size
+        self.calibration_size = calibration_size
 
-    # Algorithm 1
+    @classmethod
+    def paper(cls, **parameters: Any) -> Self:
+        """The choices of the paper wherever it states one; ``parameters`` change others."""
+        stated: dict[str, Any] = {
+            "backbone": "resnet18", "batch_size": 128, "augmentation": None,
+            "exact_prototypes": False, "count": "curvature", "cluster_on": "embedding",
+            "cluster_beta": 0.8, "weighted": True, "order": "weights", "pace_start": 0.2,
+            "pace_growth": 3.0, "pace_every": 10, "detect_learning_rate": 0.01, "replay": 0,
+            "detect_epochs": 20, "update_epochs": 20, "calibration_size": 0,
+        }  # fmt: skip
+        return cls().set_params(**(stated | parameters))
+
+    # ------------------------------------------------------ Algorithm 1: embedding network
+
     def _fit(self, X: Array, y: Ints) -> None:
-        rng = generator(self.seed, "fit")
+        rng, draws = generator(self.seed, "fit"), torch_generator(self.seed, "fit")
         train, aside = set_aside(y, self.calibration_size, rng)
-        network = make_network(
-            self.backbone, X.shape[1:], embedding_size=self.embedding_size, width=self.width,
-            seed=self.seed, device=resolve_device(self.device),
-        )
-        x = as_tensor(X[train], network.device)
+        known, n_classes = Memory(X[train], y[train]), int(y.max()) + 1
+        network = self._make_network(X.shape[1:])
+        x, labels = self._tensors(known, network)
         network.standardise(x)
-        labels = torch.from_numpy(y[train]).to(network.device)
-        self._prototypes = self._learn_embedding(network, x, labels)
-        self._network = network
-        self._memory = Memory(X[train], y[train]).rebalanced(self.memory_size, rng)
-        self._calibration = Memory(X[aside], y[aside])
-
-    def _learn_embedding(self, network: Network, x: Tensor, y: Tensor) -> Tensor:
-        n_classes = int(y.max()) + 1
-        prototypes = class_means(embed(network, x), y, n_classes)[0]
-        draws = torch_generator(self.seed, "fit", "draws")
+        prototypes, _ = class_means(embed(network, x), labels, n_classes)
 
         def objective(z: Tensor, rows: Tensor) -> Tensor:
-            intra = losses.prototype_cross_entropy(z, y[rows], prototypes, self.alpha)
-            return intra + self.lambda1 * losses.triplet_loss(z, y[rows], self.margin, draws)
+            return self._loss(z, labels[rows], prototypes, draws)
 
         batches = training.shuffled(len(x), self.batch_size, draws, network.device)
-        for epoch in training.epochs(network, x, batches, objective, self._settings("fit"), seed=self.seed, purpose="fit"):
-            means, counts = class_means(epoch.z, y[epoch.rows], n_classes)
-            prototypes = annealed(prototypes, means, counts, self.beta)
-        if self.epochs:
-            self._final = getattr(self, "_final", "exact")
-        return class_means(embed(network, x), y, n_classes)[0]
-
-    def _settings(self, what: str) -> training.Settings:
-        e, lr = dict(fit=(self.epochs, self.learning_rate), update=(self.update_epochs, self.update_learning_rate), detect=(self.detect_epochs, self.detect_learning_rate))[what]
-        return training.Settings(epochs=e, learning_rate=lr, weight_decay=self.weight_decay, schedule=self.schedule, clip=self.clip, augmentation=self.augmentation)
-
-    # Algorithm 2
-    def _detect(self, X: Array, n_novel: int | None) -> Detection:
-        device = self._network.device
-        x = as_tensor(X, device)
-        z = embed(self._network, x)
-        draws = torch_generator(self.seed, "detect", self._n_updates)
-        curve: dict[int, float] = {}
-        if n_novel is None:
-            ks = range(0, min(self.k_max, len(X)) + 1)
-            clusterings = {k: self._cluster(z, k, draws) for k in ks}
-            curve = {k: silhouette(z, c.assignment) for k, c in clusterings.items()}
-            cal = embed(self._network, as_tensor(self._calibration.X, device))
-            n_novel = novel_count.excess_mass(clusterings, z, cal, torch.from_numpy(self._calibration.y), generator=draws)
-        clusters = self._cluster(z, n_novel, draws)
-        network, clusters = self._tune(x, clusters, draws)
-        z = embed(network, x)
-        d = losses.squared_distances(z, clusters.centres).sqrt()
-        C = clusters.n_known
-        near, label = d[:, :C].min(1)
-        novelty = near
-        assign = d.argmin(1)
-        if n_novel:
-            novelty = near - d[:, C:].amin(1)
-        cluster = torch.where(assign >= C, assign - C, -1)
-        return Detection(to_numpy(novelty), self.classes_[label.numpy()], cluster.numpy().astype(np.int64), n_novel, curve, to_numpy(z))
-
-    def _cluster(self, z: Tensor, k: int, draws) -> Clusters:
-        return semi_supervised_kmeans(z, self._prototypes, k, generator=draws, beta=getattr(self,"kbeta",1.0))
-
-    def _tune(self, x: Tensor, clusters: Clusters, draws) -> tuple[Network, Clusters]:
-        network = copy.deepcopy(self._network)
-        if self.detect_epochs == 0:
-            return network, clusters
-        n, C, K = len(x), clusters.n_known, len(clusters.centres)
-        mem_x = as_tensor(self._memory.X, network.device)
-        mem_y = torch.from_numpy(self._memory.y)
-        both = torch.cat([x, mem_x])
-        pseudo = torch.cat([clusters.assignment, mem_y])
-        centres = clusters.centres
-        old = self._prototypes
-        z = embed(network, x)
-        ranks = curriculum.easiest_of_each(curriculum.certainty(z, centres), pseudo[:n])
-
-        def batches(epoch: int) -> Iterable[Tensor]:
-            for step in range(self.detect_steps):
-                share = curriculum.pace(epoch * self.detect_steps + step, self.pace_start, self.pace_growth, self.pace_every)
-                pool = torch.nonzero(ranks < share)[:, 0]
-                rows = pool[torch.randint(len(pool), (self.batch_size,), generator=draws)]
-                mem = n + torch.randint(len(mem_x), (self.replay,), generator=draws)
-                yield torch.cat([rows, mem])
-
-        def objective(z: Tensor, rows: Tensor) -> Tensor:
-            y = pseudo[rows]
-            loss = losses.prototype_cross_entropy(z, y, centres, self.alpha)
-            loss = loss + self.lambda1 * losses.triplet_loss(z, y, self.margin, draws)
-            return loss + self.lambda2 * losses.prototype_drift(z, y, old)
-
-        for epoch in training.epochs(network, both, batches, objective, self._settings("detect"), seed=self.seed, purpose="detect"):
-            zz = embed(network, both)
-            zx, zm = zz[:n], zz[n:]
-            means, counts = class_means(zm, mem_y, C)
-            known = torch.where((counts > 0)[:, None], means, centres[:C])
-            nm, nc = class_means(zx, pseudo[:n], K)
-            centres = torch.cat([known, annealed(centres[C:], nm[C:], nc[C:], 0.0)])
-            # trim to certain
-            pseudo[:n] = losses.squared_distances(zx, centres).argmin(1)
-            ranks = curriculum.easiest_of_each(curriculum.certainty(zx, centres), pseudo[:n])
-        return network, Clusters(centres, pseudo[:n], C)
-
-    # Algorithm 3
-    def _update(self, X: Array, y: Ints, n_classes: int) -> None:
-        rng = generator(self.seed, "update", self._n_updates)
-        draws = torch_generator(self.seed, "update", self._n_updates)
-        train, aside = set_aside(y, self.calibration_size, rng)
-        old_net = self._network
-        network = copy.deepcopy(old_net)
-        old_p = self._prototypes
-        pool = Memory(X[train], y[train]).joined(self._memory.X, self._memory.y)
-        n_new = len(train)
-        x = as_tensor(pool.X, network.device)
-        labels = torch.from_numpy(pool.y)
-        z0 = embed(network, x)
-        means, counts = class_means(z0, labels, n_classes)
-        C = len(old_p)
-        prototypes = torch.cat([old_p, means[C:]])
-        batches = training.shuffled(len(x), self.batch_size, draws, network.device)
-
-        def objective(z: Tensor, rows: Tensor) -> Tensor:
-            y = labels[rows]
-            loss = losses.prototype_cross_entropy(z, y, prototypes, self.alpha)
-            mem = rows >= n_new
-            if self.distill and bool(mem.any()):
-                loss = loss + self.distill * losses.distillation(z[mem], z0[rows[mem]], prototypes, old_p, self.alpha)
-            loss = loss + self.lambda1 * losses.triplet_loss(z, y, self.margin, draws)
-            return loss + self.lambda2 * losses.prototype_drift(z, y, old_p)
-
-        for epoch in training.epochs(network, x, batches, objective, self._settings("update"), seed=self.seed, purpose="update"):
+        settings = self._settings(self.epochs, self.learning_rate)
+        for epoch in training.epochs(
+            network, x, batches, objective, settings, seed=self.seed, purpose="fit"
+        ):
             means, counts = class_means(epoch.z, labels[epoch.rows], n_classes)
             prototypes = annealed(prototypes, means, counts, self.beta)
-        means, counts = class_means(embed(network, x), labels, n_classes)
-        self._prototypes = annealed(prototypes, means, counts, 0.0)
-        self._network = network
+
+        self._settle(network, x, labels, prototypes)
+        self._memory = known.rebalanced(self.memory_size, rng)
+        self._calibration = Memory(X[aside], y[aside])
+
+    def _loss(
+        self,
+        z: Tensor,
+        y: Tensor,
+        prototypes: Tensor,
+        draws: torch.Generator,
+        anchors: Tensor | None = None,
+    ) -> Tensor:
+        """L_intra + lambda1 * L_inter, and lambda2 * R where there are prototypes to hold."""
+        loss = losses.prototype_cross_entropy(z, y, prototypes, self.alpha)
+        loss = loss + self.lambda1 * losses.triplet_loss(z, y, self.margin, draws)
+        if anchors is not None:
+            loss = loss + self.lambda2 * losses.prototype_drift(z, y, anchors)
+        return loss
+
+    # ------------------------------------------------------ Algorithm 2: detection
+
+    def _detect(self, X: Array, n_novel: int | None) -> Detection:
+        x = as_tensor(X, self._network.device)
+        draws = torch_generator(self.seed, "detect", self._n_updates)
+        points = self._locate(self._network, x)
+        curve: dict[int, float] = {}
+        if n_novel is None:
+            n_novel, curve = self._count(x, points, draws)
+        tuned = self._tune(x, points, self._cluster(points, n_novel, draws), draws)
+        return self._detection(tuned, n_novel, curve)
+
+    def _count(
+        self, x: Tensor, points: Tensor, draws: torch.Generator
+    ) -> tuple[int, dict[int, float]]:
+        """The number of novel classes, and the validity of every number that was tried."""
+        tried = range(min(self.k_max, len(x)) + 1)
+        clusterings = {k: self._cluster(points, k, draws) for k in tried}
+        if self.count == "excess-mass":
+            held_out, labels = self._tensors(self._calibration, self._network)
+            found = novel_count.excess_mass(
+                clusterings, points, self._locate(self._network, held_out), labels,
+                surplus=self.surplus, least_share=self.least_share, halves=self.halves,
+                generator=draws,
+            )  # fmt: skip
+            return found, {k: silhouette(points, c.assignment) for k, c in clusterings.items()}
+        tuned = {k: self._tune(x, points, c, draws) for k, c in clusterings.items()}
+        curve = {k: silhouette(t.points, t.clusters.assignment) for k, t in tuned.items()}
+        return READ_CURVE[self.count](curve), curve
+
+    def _cluster(self, points: Tensor, n_novel: int, draws: torch.Generator) -> Clusters:
+        """Semi-supervised k-means from the known prototypes."""
+        weights = self._confusion(points) if self.weighted else None
+        known = self._space.join(self._feature_means, self._prototypes)
+        return semi_supervised_kmeans(
+            points, known, n_novel, generator=draws, beta=self.cluster_beta, weights=weights
+        )
+
+    def _tune(
+        self, x: Tensor, points: Tensor, clusters: Clusters, draws: torch.Generator
+    ) -> _Tuned:
+        """Fine-tune a copy of the network with pseudo-labels, from easy to hard."""
+        if self.detect_epochs == 0 or len(clusters.free) == 0:
+            return _Tuned(points, clusters)
+        network, n, n_known = copy.deepcopy(self._network), len(x), clusters.n_known
+        replayed = self._memory if self.replay else Memory.empty(self._memory.X)
+        remembered, true_labels = self._tensors(replayed, network)
+        pool = torch.cat([x, remembered])
+        labels = torch.cat([clusters.assignment, true_labels])
+        centres, ranks = clusters.centres, self._ranks(points, clusters)
+
+        def batches(epoch: int) -> Iterable[Tensor]:
+            for step in range(epoch * self.detect_steps, (epoch + 1) * self.detect_steps):
+                share = curriculum.pace(step, self.pace_start, self.pace_growth, self.pace_every)
+                easy = torch.nonzero(ranks < share)[:, 0]
+                yield torch.cat(
+                    [_draw(easy, self.batch_size, draws),
+                     _draw(torch.arange(n, len(pool)), self.replay, draws)]
+                ).to(network.device)  # fmt: skip
+
+        def objective(z: Tensor, rows: Tensor) -> Tensor:
+            prototypes = self._space.embeddings(centres, z.shape[1])
+            return self._loss(z, labels[rows], prototypes, draws, anchors=self._prototypes)
+
+        settings = self._settings(self.detect_epochs, self.detect_learning_rate)
+        seed = derived_seed(self.seed, "detect", self._n_updates)
+        for _ in training.epochs(
+            network, pool, batches, objective, settings, seed=seed, purpose="detect"
+        ):
+            points = self._locate(network, pool)
+            centres = self._refreshed(points, labels, centres, n, n_known)
+            labels[:n] = losses.squared_distances(points[:n], centres).argmin(1)
+            clusters = Clusters(centres, labels[:n].clone(), n_known)
+            ranks = self._ranks(points[:n], clusters)
+        return _Tuned(points[:n], clusters)
+
+    def _refreshed(
+        self, points: Tensor, labels: Tensor, centres: Tensor, n: int, n_known: int
+    ) -> Tensor:
+        """Centres that follow the tuned network: known ones by the memory, if it is replayed."""
+        means, counts = class_means(points[:n], labels[:n], len(centres))
+        free = annealed(centres[n_known:], means[n_known:], counts[n_known:], 0.0)
+        if len(points) > n:
+            kept, kept_counts = class_means(points[n:], labels[n:], n_known)
+            return torch.cat([annealed(centres[:n_known], kept, kept_counts, 0.0), free])
+        known = annealed(centres[:n_known], means[:n_known], counts[:n_known], self.beta)
+        return torch.cat([known, free])
+
+    def _ranks(self, points: Tensor, clusters: Clusters) -> Tensor:
+        """The place of each instance in the curriculum, from 0 (easiest) to 1."""
+        if self.order == "certainty":
+            surety = curriculum.certainty(points, clusters.centres)
+            return curriculum.easiest_of_each(surety, clusters.assignment)
+        if self.order == "weights":
+            return curriculum.easiest_first(self._confusion(points))
+        return torch.zeros(len(points), device=points.device)
+
+    def _confusion(self, points: Tensor) -> Tensor:
+        z = self._space.embeddings(points, self._prototypes.shape[1])
+        return curriculum.confusion_weights(z, self._prototypes, self.alpha, self.gamma)
+
+    def _detection(self, tuned: _Tuned, n_novel: int, curve: Mapping[int, float]) -> Detection:
+        """Known or novel by the nearest centre; novelty is how much nearer a novel one is."""
+        n_known = tuned.clusters.n_known
+        distances = losses.squared_distances(tuned.points, tuned.clusters.centres).sqrt()
+        assignment = fill_empty(distances.argmin(1), distances, n_known)
+        nearest_known, label = distances[:, :n_known].min(1)
+        novelty = nearest_known
+        if n_novel:
+            novelty = nearest_known - distances[:, n_known:].amin(1)
+        return Detection(
+            novelty=to_numpy(novelty),
+            label=self.classes_[label.cpu().numpy()],
+            cluster=torch.where(assignment < n_known, -1, assignment - n_known).cpu().numpy(),
+            n_novel=n_novel,
+            curve=curve,
+            embedding=to_numpy(tuned.points),
+        )
+
+    # ------------------------------------------------------ Algorithm 3: update
+
+    def _update(self, X: Array, y: Ints, n_classes: int) -> None:
+        purpose = ("update", self._n_updates)
+        rng, draws = generator(self.seed, *purpose), torch_generator(self.seed, *purpose)
+        train, aside = set_aside(y, self.calibration_size, rng)
+        network, old = copy.deepcopy(self._network), self._prototypes
+        pool = Memory(X[train], y[train]).joined(self._memory.X, self._memory.y)
+        x, labels = self._tensors(pool, network)
+        old_z = embed(network, x)
+        arrived, _ = class_means(old_z, labels, n_classes)
+        prototypes = torch.cat([old, arrived[len(old) :]])
+
+        def objective(z: Tensor, rows: Tensor) -> Tensor:
+            loss = self._loss(z, labels[rows], prototypes, draws, anchors=old)
+            memory = rows >= len(train)
+            remembered = losses.distillation(
+                z[memory], old_z[rows[memory]], prototypes, old, self.alpha
+            )
+            return loss + self.distill * remembered
+
+        batches = training.shuffled(len(x), self.batch_size, draws, network.device)
+        settings = self._settings(self.update_epochs, self.update_learning_rate)
+        for epoch in training.epochs(
+            network, x, batches, objective, settings,
+            seed=derived_seed(self.seed, *purpose), purpose="update",
+        ):  # fmt: skip
+            means, counts = class_means(epoch.z, labels[epoch.rows], n_classes)
+            prototypes = annealed(prototypes, means, counts, self.beta)
+
+        self._settle(network, x, labels, prototypes, self._feature_means)
         self._memory = pool.rebalanced(self.memory_size, rng)
-        self._calibration = self._calibration.joined(X[aside], y[aside]).capped(self.calibration_size, rng)
+        fresh = self._calibration.joined(X[aside], y[aside])
+        self._calibration = fresh.capped(self.calibration_size, rng)
+
+    # ------------------------------------------------------ what the three share
+
+    def _settle(
+        self,
+        network: Network,
+        x: Tensor,
+        labels: Tensor,
+        prototypes: Tensor,
+        old_feature_means: Tensor | None = None,
+    ) -> None:
+        """Take a trained network in, with where each class lies in it."""
+        features, z = features_and_embedding(network, x)
+        means, counts = class_means(torch.cat([z, features], 1), labels, len(prototypes))
+        z_means, feature_means = means[:, : z.shape[1]], means[:, z.shape[1] :]
+        self._network = network
+        self._prototypes = prototypes
+        if self.exact_prototypes:
+            self._prototypes = annealed(prototypes, z_means, counts, 0.0)
+        if old_feature_means is not None:  # classes without an instance stay where they were
+            n_old = len(old_feature_means)
+            kept = annealed(old_feature_means, feature_means[:n_old], counts[:n_old], 0.0)
+            feature_means = torch.cat([kept, feature_means[n_old:]])
+        self._feature_means = feature_means
+        self._space = Space.fitted(features, z) if self.cluster_on == "both" else Space()
+
+    def _locate(self, network: Network, x: Tensor) -> Tensor:
+        """Where instances lie in the space that is clustered."""
+        return self._space.join(*features_and_embedding(network, x))
 
     def _predict(self, X: Array) -> Ints:
         z = embed(self._network, as_tensor(X, self._network.device))
-        return losses.squared_distances(z, self._prototypes).argmin(1).numpy()
+        return losses.squared_distances(z, self._prototypes).argmin(1).cpu().numpy()
 
     def _embed(self, X: Array) -> Floats:
         return to_numpy(embed(self._network, as_tensor(X, self._network.device)))
 
-    def _get_state(self):
-        return {}, {}
-    def _set_state(self, a, p):
-        pass
+    def _make_network(self, shape: tuple[int, ...]) -> Network:
+        return make_network(
+            self.backbone, shape, embedding_size=self.embedding_size, width=self.width,
+            seed=self.seed, device=resolve_device(self.device),
+        )  # fmt: skip
+
+    def _settings(self, epochs: int, learning_rate: float) -> training.Settings:
+        return training.Settings(
+            epochs=epochs,
+            learning_rate=learning_rate,
+            weight_decay=self.weight_decay,
+            clip=self.clip,
+            augmentation=self.augmentation,
+        )
+
+    def _tensors(self, labelled: Memory, network: Network) -> tuple[Tensor, Tensor]:
+        y = torch.from_numpy(labelled.y).to(network.device)
+        return as_tensor(labelled.X, network.device), y
+
+    def _check_parameters(self) -> None:
+        validation.one_of("count", self.count, ["excess-mass", *READ_CURVE])
+        validation.one_of("cluster_on", self.cluster_on, ["both", "embedding"])
+        validation.one_of("order", self.order, ["certainty", "weights", "none"])
+        for name in ("embedding_size", "batch_size", "k_max", "pace_every", "detect_steps"):
+            validation.whole_number(name, getattr(self, name), least=1)
+        for name in ("epochs", "detect_epochs", "update_epochs", "replay", "memory_size"):
+            validation.whole_number(name, getattr(self, name), least=0)
+        validation.whole_number("calibration_size", self.calibration_size, least=0)
+        for name in ("beta", "cluster_beta", "gamma", "pace_start"):
+            validation.number(name, getattr(self, name), least=0.0, most=1.0)
+        for name in ("alpha", "margin", "lambda1", "lambda2", "distill", "surplus"):
+            validation.number(name, getattr(self, name), least=0.0)
+
+    # ------------------------------------------------------ saving and loading
+
+    def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
+        weights = {f"network.{k}": v.cpu().numpy() for k, v in self._network.state_dict().items()}
+        arrays = {
+            "prototypes": to_numpy(self._prototypes),
+            "feature_means": to_numpy(self._feature_means),
+            "memory.X": self._memory.X,
+            "memory.y": self._memory.y,
+            "calibration.X": self._calibration.X,
+            "calibration.y": self._calibration.y,
+        }
+        return weights | arrays, {"space": [self._space.embedding, self._space.features]}
+
+    def _set_state(self, arrays: Arrays, plain: Mapping[str, Any]) -> None:
+        network = self._make_network(self._shape)
+        stored = {k.removeprefix("network."): v for k, v in arrays.items() if k[:8] == "network."}
+        network.load_state_dict({k: torch.from_numpy(v) for k, v in stored.items()})
+        network.eval()
+        self._network = network
+        self._prototypes = torch.from_numpy(arrays["prototypes"]).to(network.device)
+        self._feature_means = torch.from_numpy(arrays["feature_means"]).to(network.device)
+        self._space = Space(*plain["space"])
+        self._memory = Memory(arrays["memory.X"], arrays["memory.y"])
+        self._calibration = Memory(arrays["calibration.X"], arrays["calibration.y"])
+
+
+class _Tuned(NamedTuple):
+    """A window as the tuned network sees it."""
+
+    points: Tensor
+    clusters: Clusters
+
+
+def _draw(rows: Tensor, n: int, draws: torch.Generator) -> Tensor:
+    """``n`` of these rows, with replacement; none of none."""
+    if len(rows) == 0:
+        return rows
+    return rows.cpu()[torch.randint(len(rows), (n,), generator=draws)]

@@ -43,15 +43,11 @@ def semi_supervised_kmeans(
     """
     if n_free == 0:
         return _lloyd(z, known, known, beta, weights, n_steps)[0]
-    best: Clusters | None = None
-    least = torch.inf
+    runs = []
     for _ in range(n_starts):
         start = torch.cat([known, _spread(z, known, n_free, generator, weights)])
-        clusters, inertia = _lloyd(z, known, start, beta, weights, n_steps)
-        if best is None or inertia < least:
-            best, least = clusters, inertia
-    assert best is not None
-    return best
+        runs.append(_lloyd(z, known, start, beta, weights, n_steps))
+    return min(runs, key=lambda run: run[1])[0]
 
 
 def _spread(
@@ -94,6 +90,23 @@ def _lloyd(
     nearest = squared_distances(z, centres).amin(1)
     inertia = float((nearest if weights is None else nearest * weights).sum())
     return Clusters(centres, assignment, n_known), inertia
+
+
+def fill_empty(assignment: Tensor, distances: Tensor, n_known: int = 0) -> Tensor:
+    """Give each empty novel cluster the instance that lies farthest from its own centre.
+
+    ``distances`` are those to all centres, the ``n_known`` known classes first; a known class
+    may lose all its instances, a novel one keeps its last.
+    """
+    assignment = assignment.clone()
+    n_clusters = distances.shape[1]
+    for label in range(n_known, n_clusters):
+        sizes = torch.bincount(assignment, minlength=n_clusters)
+        if sizes[label] == 0:
+            own = distances.gather(1, assignment[:, None])[:, 0]
+            last = (sizes[assignment] < 2) & (assignment >= n_known)
+            assignment[own.masked_fill(last, -1.0).argmax()] = label
+    return assignment
 
 
 def silhouette(z: Tensor, assignment: Tensor) -> float:

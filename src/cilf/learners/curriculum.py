@@ -24,8 +24,8 @@ def certainty(z: Tensor, centres: Tensor) -> Tensor:
     """How much nearer the nearest centre is than the second, from 0 (a tie) to 1."""
     if len(centres) < 2:
         return torch.ones(len(z), device=z.device)
-    near, next_near = squared_distances(z, centres).topk(2, dim=1, largest=False).values.sqrt().T
-    return 1 - near / next_near.clamp_min(1e-12)
+    nearest = squared_distances(z, centres).topk(2, dim=1, largest=False).values.sqrt()  # (n, 2)
+    return 1 - nearest[:, 0] / nearest[:, 1].clamp_min(1e-12)
 
 
 def easiest_first(easiness: Tensor) -> Tensor:
@@ -39,7 +39,7 @@ def easiest_first(easiness: Tensor) -> Tensor:
 def easiest_of_each(easiness: Tensor, assignment: Tensor) -> Tensor:
     """The same rank, taken inside each cluster, so that every cluster shows its easy part."""
     ranks = torch.empty_like(easiness)
-    for cluster in assignment.unique():
+    for cluster in torch.unique(assignment):
         members = assignment == cluster
         ranks[members] = easiest_first(easiness[members])
     return ranks

@@ -23,83 +23,93 @@ def excess_mass(
     calibration: Tensor,
     calibration_y: Tensor,
     *,
-    surplus: float = 2.0,
-    least_share: float = 0.03,
-    halves: float = 1.15,
+    surplus: float,
+    least_share: float,
+    halves: float,
     generator: torch.Generator,
 ) -> int:
     """Number of novel classes, from clusterings of the window with 0, 1, 2, ... free centres.
 
-    ``calibration`` are embeddings of held-out instances of known classes. A free cluster is
-    real if it holds more than ``surplus`` times the mass known data put there plus
-    ``least_share`` of the window; two real ones are one class if they lie closer, in their own
-    deviations, than ``halves`` times two halves of a known class do.
+    The clustering with the most real clusters decides; two of them are one class if they lie
+    closer, in their own deviations, than ``halves`` times two halves of a known class do. The
+    window's own instances show how far that is (held-out ones where the class is absent): both
+    are fresh, while data the network was trained on lie closer together.
     """
-    best: list[Tensor] = []
-    for clusters in clusterings.values():
-        real = real_clusters(clusters, z, calibration, surplus, least_share)
-        if len(real) > len(best):
-            best = real
-    split = typical_split(calibration, calibration_y, generator)
-    return _count_joined(best, halves * split)
+    real = {k: real_clusters(c, calibration, surplus, least_share) for k, c in clusterings.items()}
+    best = max(real, key=lambda k: (len(real[k]), -k))
+    clusters = clusterings[best]
+    groups = [z[clusters.assignment == cluster] for cluster in real[best]]
+    known = [
+        members if len(members := z[clusters.assignment == label]) >= 6
+        else calibration[calibration_y == label]
+        for label in range(clusters.n_known)
+    ]  # fmt: skip
+    return count_apart(groups, halves * typical_split(known, generator))
 
 
 def real_clusters(
-    clusters: Clusters, z: Tensor, calibration: Tensor, surplus: float, least_share: float
-) -> list[Tensor]:
-    """The members of each free cluster that holds more than known data explain."""
-    n_known, n_free = clusters.n_known, len(clusters.free)
-    known_share = n_known / (n_known + n_free)
-    stray = torch.zeros(n_free, device=z.device)
+    clusters: Clusters, calibration: Tensor, surplus: float, least_share: float
+) -> list[int]:
+    """The free clusters that hold more instances than known data explain.
+
+    That is more than ``surplus`` times the share that held-out instances of known classes put
+    there (one more is added to both sides: few instances prove little), and ``least_share`` of
+    an even share of the window on top.
+    """
+    n, n_clusters = len(clusters.assignment), len(clusters.centres)
+    sizes = torch.bincount(clusters.assignment, minlength=n_clusters)
+    strays = torch.zeros_like(sizes)
     if len(calibration):
         nearest = squared_distances(calibration, clusters.centres).argmin(1)
-        counts = torch.bincount(nearest, minlength=n_known + n_free)[n_known:]
-        stray = counts / len(calibration)
-    real = []
-    for j in range(n_free):
-        members = z[clusters.assignment == n_known + j]
-        expected = float(stray[j]) * len(z) * known_share
-        if len(members) > surplus * expected + least_share * len(z):
-            real.append(members)
-    return real
+        strays = torch.bincount(nearest, minlength=n_clusters)
+    explained = n * (strays + 1) / (len(calibration) + 2) if len(calibration) else 0 * sizes
+    enough = sizes > surplus * explained + least_share * n / n_clusters
+    return [c for c in range(clusters.n_known, n_clusters) if bool(enough[c]) and sizes[c] > 1]
 
 
-def typical_split(calibration: Tensor, y: Tensor, generator: torch.Generator) -> float:
-    """Median separation of two halves (2-means) of one known class; 0 without enough data."""
+def typical_split(classes: list[Tensor], generator: torch.Generator) -> float:
+    """Median separation of two halves (2-means) of one class; 0 if none has enough instances."""
     separations = []
-    for label in y.unique():
-        members = calibration[y == label]
-        if len(members) >= 4:
+    for members in classes:
+        if len(members) >= 6:
             halves = semi_supervised_kmeans(members, members[:0], 2, generator=generator)
-            separations.append(
-                separation(members[halves.assignment == 0], members[halves.assignment == 1])
-            )
+            first = halves.assignment == 0
+            separations.append(separation(members[first], members[~first]))
     return float(np.median(separations)) if separations else 0.0
 
 
 def separation(a: Tensor, b: Tensor) -> float:
-    """d': distance of two means over the pooled deviation, on the line between them."""
-    if len(a) == 0 or len(b) == 0:
+    """Distance of two groups over their pooled deviation, on the line between them.
+
+    Each instance is projected on the line that the others alone would draw: in many dimensions
+    a line drawn through few instances separates anything.
+    """
+    if len(a) < 3 or len(b) < 3:
         return 0.0
-    axis = a.mean(0) - b.mean(0)
-    length = float(axis.norm())
-    if length == 0:
-        return 0.0
-    along_a, along_b = a @ axis / length, b @ axis / length
-    spread = (along_a - along_a.mean()).square().sum() + (along_b - along_b.mean()).square().sum()
-    pooled = math.sqrt(float(spread) / max(1, len(a) + len(b) - 2))
-    return length / max(pooled, 1e-12)
+    along_a, along_b = _positions(a, b), _positions(b, a)
+    gap = along_a.mean() + along_b.mean() - (a.mean(0) - b.mean(0)).norm()
+    scatter = along_a.var() * (len(a) - 1) + along_b.var() * (len(b) - 1)
+    deviation = (scatter / (len(a) + len(b) - 2)).sqrt()
+    return float(gap / deviation.clamp_min(1e-12))
 
 
-def _count_joined(groups: list[Tensor], closest: float) -> int:
+def _positions(group: Tensor, other: Tensor) -> Tensor:
+    """How far each instance lies from the other group's mean, towards the rest of its own."""
+    rest = (len(group) * group.mean(0) - group) / (len(group) - 1)
+    axis = rest - other.mean(0)
+    return ((group - other.mean(0)) * axis).sum(1) / axis.norm(dim=1).clamp_min(1e-12)
+
+
+def count_apart(groups: list[Tensor], closest: float) -> int:
     """How many groups are left when the nearest pair is joined until all are apart."""
     groups = list(groups)
     while len(groups) > 1:
-        pairs = [(separation(groups[i], groups[j]), i, j)
-                 for i in range(len(groups)) for j in range(i)]  # fmt: skip
-        nearest, i, j = min(pairs)
-        if nearest >= closest:
+        pairs = [(i, j) for i in range(len(groups)) for j in range(i)]
+        distances = [separation(groups[i], groups[j]) for i, j in pairs]
+        nearest = int(np.argmin(distances))
+        if distances[nearest] >= closest:
             break
+        i, j = pairs[nearest]
         groups[j] = torch.cat([groups[j], groups.pop(i)])
     return len(groups)
 

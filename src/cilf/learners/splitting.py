@@ -8,7 +8,7 @@ from torch import Tensor
 
 from cilf.core.types import Array, Bools, Ints
 from cilf.learners import novel_count
-from cilf.learners.clustering import semi_supervised_kmeans, silhouette
+from cilf.learners.clustering import fill_empty, semi_supervised_kmeans, silhouette
 from cilf.nn.losses import squared_distances
 
 Split = tuple[Ints, dict[int, float]]  # cluster of each instance (-1 known), validity for each K
@@ -93,20 +93,3 @@ def kmeans(z: Tensor, n_clusters: int, generator: torch.Generator) -> Tensor:
     """Cluster of each instance; none stays empty, not even where instances coincide."""
     clusters = semi_supervised_kmeans(z, z[:0], n_clusters, generator=generator)
     return fill_empty(clusters.assignment, squared_distances(z, clusters.centres))
-
-
-def fill_empty(assignment: Tensor, distances: Tensor, n_known: int = 0) -> Tensor:
-    """Give each empty novel cluster the instance that lies farthest from its own centre.
-
-    ``distances`` are those to all centres, the ``n_known`` known classes first; a known class
-    may lose all its instances, a novel one keeps its last.
-    """
-    assignment = assignment.clone()
-    n_clusters = distances.shape[1]
-    for label in range(n_known, n_clusters):
-        sizes = torch.bincount(assignment, minlength=n_clusters)
-        if sizes[label] == 0:
-            own = distances.gather(1, assignment[:, None])[:, 0]
-            last = (sizes[assignment] < 2) & (assignment >= n_known)
-            assignment[own.masked_fill(last, -1.0).argmax()] = label
-    return assignment

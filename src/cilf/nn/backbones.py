@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from cilf.core import validation
+from cilf.errors import BadConfig
 
 Factory = Callable[[tuple[int, ...]], nn.Module]
 """Given the shape of one instance ((d,) or (c, h, w)), makes a module whose output is (n, f)."""
@@ -96,7 +97,7 @@ def make_backbone(
 ) -> nn.Module:
     """The module for instances of this shape; "auto" is mlp for vectors, convnet for images."""
     if callable(backbone):
-        return backbone(shape)
+        return _own(backbone, shape)
     name = validation.one_of("backbone", backbone, ["auto", *BACKBONES])
     if name == "auto":
         name = "mlp" if len(shape) == 1 else "convnet"
@@ -104,3 +105,13 @@ def make_backbone(
         validation.one_of("backbone for vectors", name, ["mlp"])
     factory = BACKBONES[name]
     return factory(shape) if width is None else factory(shape, width)
+
+
+def _own(factory: Factory, shape: tuple[int, ...]) -> nn.Module:
+    module = factory(shape)
+    if not isinstance(module, nn.Module):
+        raise BadConfig(
+            f"backbone made a {type(module).__name__}, not a torch module: give a function that "
+            "takes the shape of one instance and returns a torch.nn.Module."
+        )
+    return module

@@ -62,7 +62,12 @@ def draw_triplets(y: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor
 def distillation(
     z_new: Tensor, z_old: Tensor, new_prototypes: Tensor, old_prototypes: Tensor, alpha: float
 ) -> Tensor:
-    """Cross entropy between the old and the new class probabilities over the old classes."""
+    """Cross entropy between the old and the new class probabilities over the old classes.
+
+    Zero if there are no instances.
+    """
+    if len(z_new) == 0:
+        return z_new.sum()
     target = F.softmax(prototype_logits(z_old, old_prototypes, alpha), dim=1)
     n_old = len(old_prototypes)
     return F.cross_entropy(prototype_logits(z_new, new_prototypes[:n_old], alpha), target)

@@ -57,7 +57,7 @@ def even_quotas(size: int, n_classes: int) -> list[int]:
 
 
 def set_aside(y: Ints, per_class: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Rows to train on, and up to ``per_class`` rows of each class (a third at most) to keep out."""
+    """Rows to train on, and up to ``per_class`` of each class (a third at most) to keep out."""
     kept_out = [
         rng.permutation(rows)[: min(per_class, len(rows) // 3)]
         for rows in (np.flatnonzero(y == label) for label in np.unique(y))

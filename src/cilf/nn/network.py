@@ -113,7 +113,7 @@ def features_and_embedding(
     """What the backbone sees in every instance, and its embedding, in evaluation mode."""
     was_training = network.training
     network.eval()
-    features = torch.cat([network.features(batch) for batch in X.split(batch_size)])
+    features = torch.cat([network.features(batch) for batch in torch.split(X, batch_size)])
     embedding: Tensor = network.head(features)
     network.train(was_training)
     return features, embedding
@@ -125,9 +125,15 @@ def to_numpy(tensor: Tensor) -> Floats:
 
 
 def resolve_device(device: str) -> torch.device:
-    """ "auto" is the first accelerator torch can use, else the CPU."""
+    """ "auto" is the first CUDA device if there is one, else the CPU."""
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    kind = device.split(":")[0]
+    kind = str(device).split(":")[0]
     validation.one_of("device", kind, ["auto", "cpu", "cuda", "mps"])
-    return torch.device(device)
+    try:
+        return torch.empty(0, device=device).device
+    except (RuntimeError, AssertionError) as error:  # what torch raises differs by device
+        reason = str(error).splitlines()[0].split(". ")[0]
+        raise BadConfig(
+            f"device {device!r} cannot be used here ({reason}): give 'cpu' or 'auto'."
+        ) from error

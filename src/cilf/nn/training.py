@@ -77,16 +77,16 @@ def epochs(
         nesterov=settings.momentum > 0,
         weight_decay=settings.weight_decay,
     )
-    augment = make_augmentation(settings.augmentation, X)
-    draws = torch_generator(seed, purpose, "augmentation")
+    instances = _instances(X, settings.augmentation, torch_generator(seed, purpose, "augmentation"))
     best, stale = math.inf, 0
     try:
         for number in range(settings.epochs):
             for group in optimizer.param_groups:
                 group["lr"] = settings.rate(number)
             with isolated_torch(seed, purpose, "dropout", number):
-                done = _one_epoch(network, X, batches(number), objective, optimizer, settings,
-                                  lambda x: augment(x, draws) if augment else x, number)  # fmt: skip
+                done = _one_epoch(
+                    network, instances, batches(number), objective, optimizer, settings.clip, number
+                )
             progress.report(purpose, number + 1, settings.epochs)
             yield done
             best, stale = (done.loss, 0) if done.loss < best else (best, stale + 1)
@@ -96,14 +96,21 @@ def epochs(
         network.eval()
 
 
+def _instances(
+    X: Tensor, augmentation: str | None, draws: torch.Generator
+) -> Callable[[Tensor], Tensor]:
+    """Row numbers -> these instances of ``X``, augmented if asked for."""
+    augment = make_augmentation(augmentation, X)
+    return lambda rows: X[rows] if augment is None else augment(X[rows], draws)
+
+
 def _one_epoch(
     network: Network,
-    X: Tensor,
+    instances: Callable[[Tensor], Tensor],
     batches: Iterable[Tensor],
     objective: Objective,
     optimizer: torch.optim.Optimizer,
-    settings: Settings,
-    augment: Callable[[Tensor], Tensor],
+    clip: float | None,
     number: int,
 ) -> Epoch:
     losses: list[Tensor] = []
@@ -111,12 +118,12 @@ def _one_epoch(
     seen: list[Tensor] = []
     for rows in batches:
         network.train(len(rows) > 1)  # one instance has no batch statistics
-        z = network(augment(X[rows]))
+        z = network(instances(rows))
         loss = objective(z, rows)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        if settings.clip is not None:
-            torch.nn.utils.clip_grad_norm_(network.parameters(), settings.clip)
+        if clip is not None:
+            torch.nn.utils.clip_grad_norm_(network.parameters(), clip)
         optimizer.step()
         losses.append(loss.detach())
         embeddings.append(z.detach())
