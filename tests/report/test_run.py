@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -105,7 +104,3 @@ def test_accuracy_matrix_has_a_row_for_each_group_that_has_classes(run: Run) -> 
 def test_marks_differ_until_every_colour_has_every_shape() -> None:
     many = marks([str(i) for i in range(COLOURS * SHAPES)])
     assert len(set(many.values())) == COLOURS * SHAPES
-
-
-def test_mean_of_nothing_is_undefined() -> None:
-    assert math.isnan(summary.mean([math.nan]))

@@ -10,7 +10,7 @@ from cilf.learners.base import Learner
 Check = Callable[[Learner], None]
 
 
-class CheckFailed(AssertionError):  # noqa: N818 - it says what happened to a check
+class CheckFailed(AssertionError):
     """A learner does not keep its contract; the message names the check and what was seen."""
 
 

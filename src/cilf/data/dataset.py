@@ -59,7 +59,7 @@ class Dataset:
     def from_arrays(
         cls, name: str, X_train: object, y_train: object, X_test: object, y_test: object
     ) -> Dataset:
-        """A data set from arrays; identities are ``train/0``, ``train/1``, ... and ``test/0``, ..."""
+        """A data set from arrays; identities are ``train/0``, ``train/1``, ..., ``test/0``, ..."""
         train = _split("train", X_train, y_train)
         test = _split("test", X_test, y_test, train.X.shape[1:], train.y.dtype.kind)
         return cls(name, train, test)

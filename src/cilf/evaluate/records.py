@@ -5,7 +5,7 @@
     run.json            format version, resolved parameters, seed, versions, commit, machine
     records.jsonl       one window per line, flushed
     windows/NNN.npz     what reports draw of window NNN (see ``Drawing``)
-    checkpoint/         the learner after the last finished window, for --resume
+    checkpoint/NNN/     the learner after NNN finished windows, for --resume
     report.html         made from the files above
 """
 
@@ -15,6 +15,7 @@ import dataclasses
 import io
 import json
 import os
+import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,11 +24,12 @@ from typing import Any
 import numpy as np
 
 from cilf.core import WindowRecord
-from cilf.core.files import replace_file
+from cilf.core.files import PENDING, replace_file
 from cilf.core.types import Array, Floats, Ints
 from cilf.errors import BadInput
 
 FORMAT = 1
+MADE = ("records.jsonl", "report.html", "windows.md", "windows.csv", "windows.tex")
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,8 @@ class RunFolder:
         """Every whole line of records.jsonl; a line cut short by a kill is left out."""
         path = self.path / "records.jsonl"
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
-        return [WindowRecord.from_json(json.loads(line)) for line in lines if line.endswith("\n")]
+        whole = [line for line in lines if line.endswith("\n")]
+        return [_record(line, f"{path}:{number}") for number, line in enumerate(whole, start=1)]
 
     def write_records(self, records: Iterable[WindowRecord]) -> None:
         """Replace records.jsonl by these."""
@@ -119,6 +122,22 @@ class RunFolder:
         with np.load(path, allow_pickle=False) as arrays:
             return Drawing(**{name: arrays[name] for name in arrays.files})
 
+    def clear(self) -> None:
+        """Remove the run and its reports, and nothing else; run.json last, so that a folder that
+        was cleared by half is still known for a run."""
+        for folder in (self.checkpoint, self.path / "windows"):
+            if folder.exists():
+                shutil.rmtree(folder)
+        for name in (*MADE, "run.json"):
+            (self.path / name).unlink(missing_ok=True)
+
+    def strangers(self) -> list[str]:
+        """What lies in a folder that holds no run, sorted."""
+        if self.exists() or not self.path.exists():
+            return []
+        inside = [self.path.name] if self.path.is_file() else [p.name for p in self.path.iterdir()]
+        return sorted(name for name in inside if name != f"run.json{PENDING}")
+
     def _drawing(self, window: int) -> Path:
         return self.path / "windows" / f"{window:03d}.npz"
 
@@ -137,6 +156,13 @@ def find_runs(folder: str | Path) -> list[RunFolder]:
 def read_records(folder: str | Path) -> list[WindowRecord]:
     """The records of the run in this folder."""
     return RunFolder.open(folder).read_records()
+
+
+def _record(line: str, place: str) -> WindowRecord:
+    try:
+        return WindowRecord.from_json(json.loads(line))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BadInput(f"{place} is not a record of a window ({error!r}).") from error
 
 
 def _line(record: WindowRecord) -> str:

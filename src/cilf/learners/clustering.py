@@ -116,7 +116,9 @@ def silhouette(z: Tensor, assignment: Tensor) -> float:
     if not 2 <= n_clusters < n:
         return float("nan")
     members = torch.nn.functional.one_hot(assignment, n_clusters).to(z.dtype)
-    sums = torch.cat([_distances(block, z) @ members for block in z.split(1024)])  # (n, clusters)
+    sums = torch.cat(
+        [_distances(block, z) @ members for block in torch.split(z, 1024)]
+    )  # (n, clusters)
     own_sum = sums.gather(1, assignment[:, None])[:, 0]
     own_size = sizes[assignment]
     inside = own_sum / (own_size - 1).clamp_min(1)

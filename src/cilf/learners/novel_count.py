@@ -30,21 +30,30 @@ def excess_mass(
 ) -> int:
     """Number of novel classes, from clusterings of the window with 0, 1, 2, ... free centres.
 
-    The clustering with the most real clusters decides; two of them are one class if they lie
+    Each clustering votes: it counts its real clusters, two of which are one class if they lie
     closer, in their own deviations, than ``halves`` times two halves of a known class do. The
-    window's own instances show how far that is (held-out ones where the class is absent): both
-    are fresh, while data the network was trained on lie closer together.
+    upper quartile of the votes decides, since few centres cannot vote for many classes.
     """
-    real = {k: real_clusters(c, calibration, surplus, least_share) for k, c in clusterings.items()}
-    best = max(real, key=lambda k: (len(real[k]), -k))
-    clusters = clusterings[best]
-    groups = [z[clusters.assignment == cluster] for cluster in real[best]]
-    known = [
-        members if len(members := z[clusters.assignment == label]) >= 6
-        else calibration[calibration_y == label]
-        for label in range(clusters.n_known)
-    ]  # fmt: skip
-    return count_apart(groups, halves * typical_split(known, generator))
+    votes = []
+    for clusters in clusterings.values():
+        real = real_clusters(clusters, calibration, surplus, least_share)
+        groups = [z[clusters.assignment == cluster] for cluster in real]
+        known = _known_groups(clusters, z, calibration, calibration_y)
+        closest = halves * typical_split(known, generator) if len(groups) > 1 else 0.0
+        votes.append(count_apart(groups, closest))
+    return math.ceil(np.quantile(votes[1:], 0.75)) if votes[1:] else 0
+
+
+def _known_groups(
+    clusters: Clusters, z: Tensor, calibration: Tensor, calibration_y: Tensor
+) -> list[Tensor]:
+    """Fresh instances of each known class: the window's own, or held-out ones if it has few.
+
+    Data the network was trained on would not do: they lie closer together.
+    """
+    in_window = [z[clusters.assignment == label] for label in range(clusters.n_known)]
+    held_out = [calibration[calibration_y == label] for label in range(clusters.n_known)]
+    return [a if len(a) >= 6 else b for a, b in zip(in_window, held_out, strict=True)]
 
 
 def real_clusters(
@@ -87,7 +96,7 @@ def separation(a: Tensor, b: Tensor) -> float:
     if len(a) < 3 or len(b) < 3:
         return 0.0
     along_a, along_b = _positions(a, b), _positions(b, a)
-    gap = along_a.mean() + along_b.mean() - (a.mean(0) - b.mean(0)).norm()
+    gap = along_a.mean() + along_b.mean() - torch.linalg.vector_norm(a.mean(0) - b.mean(0))
     scatter = along_a.var() * (len(a) - 1) + along_b.var() * (len(b) - 1)
     deviation = (scatter / (len(a) + len(b) - 2)).sqrt()
     return float(gap / deviation.clamp_min(1e-12))
@@ -97,7 +106,9 @@ def _positions(group: Tensor, other: Tensor) -> Tensor:
     """How far each instance lies from the other group's mean, towards the rest of its own."""
     rest = (len(group) * group.mean(0) - group) / (len(group) - 1)
     axis = rest - other.mean(0)
-    return ((group - other.mean(0)) * axis).sum(1) / axis.norm(dim=1).clamp_min(1e-12)
+    along: Tensor = ((group - other.mean(0)) * axis).sum(1)
+    length: Tensor = torch.linalg.vector_norm(axis, dim=1)
+    return along / length.clamp_min(1e-12)
 
 
 def count_apart(groups: list[Tensor], closest: float) -> int:

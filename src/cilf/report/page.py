@@ -162,5 +162,7 @@ def command(about: dict[str, Any]) -> str:
     'cilf run --learner cilf --data digits --scenario single --seed 3'
     """
     given = [(key, about.get(key)) for key in ("learner", "data", "scenario", "seed", "scale")]
+    given += [("query", about.get("query")), ("n-novel", about.get("n_novel"))]
+    given += [("set", change) for change in about.get("changes") or ()]
     options = [f"--{key} {shlex.quote(str(value))}" for key, value in given if value is not None]
     return " ".join(["cilf run", *options])

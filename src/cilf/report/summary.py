@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cilf.core import WindowRecord
+from cilf.evaluate.summary import mean, summarize
 from cilf.report.run import Run
 from cilf.report.tables import MISSING, Cell, Table
 
@@ -47,29 +48,17 @@ class Summary:
     @classmethod
     def of(cls, run: Run) -> Summary:
         records = run.records
+        numbers = summarize(records)
         last = records[-1].holdout_accuracy if records else {}
         return cls(
             n_windows=len(records),
             n_exact=sum(r.n_novel_found == r.n_novel_true for r in records),
-            na=mean(r.na for r in records),
-            macro_f=mean(r.macro_f for r in records),
-            micro_f=mean(r.micro_f for r in records),
-            auroc=mean(r.auroc for r in records),
-            holdout_first=last.get(0, math.nan),
+            **{name: numbers[name] for name in ("na", "macro_f", "micro_f", "auroc")},
+            holdout_first=numbers["holdout_first"],
             holdout_all=_mean_over_classes(run, last),
             n_queried=sum(r.n_queried for r in records),
-            seconds=sum(_seconds(r) for r in records),
+            seconds=numbers["seconds_detect"] + numbers["seconds_update"],
         )
-
-
-def mean(values: Iterable[float]) -> float:
-    """The mean of those that are defined; NaN if none is.
-
-    >>> mean([1.0, float("nan"), 2.0])
-    1.5
-    """
-    defined = [value for value in values if not math.isnan(value)]
-    return sum(defined) / len(defined) if defined else math.nan
 
 
 def window_table(run: Run) -> Table:

@@ -1,0 +1,128 @@
+"""One cell of a benchmark: one learner on one stream, kept in a run folder as it goes."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cilf.benchmark.config import RunConfig, first_difference
+from cilf.benchmark.provenance import provenance
+from cilf.core import Window, WindowRecord
+from cilf.data import load_dataset
+from cilf.errors import BadConfig, BadInput, CilfError
+from cilf.evaluate.drawing import draw
+from cilf.evaluate.journal import Journal
+from cilf.evaluate.records import RunFolder
+from cilf.evaluate.run import steps
+from cilf.learners import Learner
+from cilf.stream import Stream
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A config with everything it names made."""
+
+    config: RunConfig
+    learner: Learner
+    stream: Stream
+
+    @classmethod
+    def build(cls, config: RunConfig) -> Cell:
+        stream = config.make_stream(load_dataset(config.data))
+        return cls(config, config.make_learner(), stream)
+
+    def run(
+        self, out: str | Path, *, resume: bool = False, overwrite: bool = False
+    ) -> Iterator[WindowRecord]:
+        """Run the cell and yield each record once it is safe on disk.
+
+        Args:
+            out: a new or an empty folder, or one that holds a run.
+            resume: go on with the run in the folder, if there is one.
+            overwrite: replace the run in the folder, if there is one.
+        """
+        folder = RunFolder(Path(out))
+        new = self._claim(folder, resume, overwrite)
+        return self._records(folder, new)
+
+    def _records(self, folder: RunFolder, new: bool) -> Iterator[WindowRecord]:
+        config = self.config
+        journal = self._begin(folder, new)
+        yield from journal.finished
+        done = len(journal.finished)
+        for step in steps(journal.learner, self.stream, config.query, config.n_novel, done=done):
+            # Drawn first: what the journal calls finished has all its files.
+            folder.write_drawing(step.window.index, draw(step, seed=config.seed))
+            journal.keep(step.record)
+            yield step.record
+
+    def _begin(self, folder: RunFolder, new: bool) -> Journal:
+        try:
+            return Journal.begin(folder.path, self.learner, self.stream)
+        except CilfError:
+            if new:  # refused before it began: the folder is free for the next try
+                folder.clear()
+            raise
+
+    def _claim(self, folder: RunFolder, resume: bool, overwrite: bool) -> bool:
+        """Make the folder this run's own, or say why it cannot be; whether the run is new."""
+        if strangers := folder.strangers():
+            raise BadInput(
+                f"{folder.path} holds other things ({strangers[0]}, ...): name a new or an empty "
+                "folder, or one that holds a run."
+            )
+        if folder.exists() and not overwrite:
+            self._join(folder, resume)
+            return False
+        folder.clear()
+        folder.write_run(self.describe() | {"changes": self.config.changes()} | provenance())
+        return True
+
+    def _join(self, folder: RunFolder, resume: bool) -> None:
+        if not resume:
+            raise BadInput(
+                f"{folder.path} already holds a run: resume it (--resume), replace it "
+                "(--overwrite), or name another folder."
+            )
+        run = RunFolder.open(folder.path).read_run()
+        about = json.loads(json.dumps(self.describe()))
+        differs = first_difference(about, {name: run.get(name) for name in about})
+        if differs:
+            name, ours, theirs = differs
+            raise BadConfig(
+                f"cannot resume {folder.path}: {name} is {ours!r} now and {theirs!r} in that run; "
+                "give the same parameters, or another folder."
+            )
+        folder.write_run(run | {"resumed": [*run.get("resumed", []), provenance()]})
+
+    def describe(self) -> dict[str, Any]:
+        """Everything the records depend on, but for versions and machine."""
+        named = self.config.model_dump(exclude={"parameters", "stream"})
+        return named | {
+            "parameters": self.learner.get_params(),
+            "stream": self.config.stream_arguments(),
+            "plan": {
+                "initial": list(self.stream.plan.initial),
+                "windows": [_planned(window) for window in self.stream],
+            },
+        }
+
+
+def run_cell(
+    config: RunConfig, out: str | Path, *, resume: bool = False, overwrite: bool = False
+) -> Iterator[WindowRecord]:
+    """Run what a config says into a folder; the arguments are those of :meth:`Cell.run`."""
+    return Cell.build(config).run(out, resume=resume, overwrite=overwrite)
+
+
+def _planned(window: Window) -> dict[str, Any]:
+    counts = Counter(window.y.tolist())
+    return {
+        "novel": list(window.novel),
+        "known": list(window.known),
+        "counts": [[label, counts[label]] for label in (*window.known, *window.novel)],
+    }

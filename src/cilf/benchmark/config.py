@@ -1,0 +1,147 @@
+"""What to run: names and changes from the defaults, resolved into every parameter."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from cilf.benchmark import scales
+from cilf.core import validation
+from cilf.data import Dataset
+from cilf.errors import BadConfig
+from cilf.learners import LEARNERS, Learner, make
+from cilf.stream import Stream, multiple_novel, single_novel
+
+SCENARIOS: dict[str, Callable[..., Stream]] = {"single": single_novel, "multiple": multiple_novel}
+STREAM_PREFIX = "stream."  # of a change that is meant for the stream, not for the learner
+WORDS: dict[str, bool | None] = {"true": True, "false": False, "none": None, "null": None}
+
+Seed = Annotated[int, Field(ge=0)]
+
+
+class RunConfig(BaseModel):
+    """One run: a learner, a stream, and what is changed from the defaults of both.
+
+    >>> config = RunConfig.of(learner="iforest", data="digits", scenario="single", seed=3)
+    >>> config.scale, config.make_learner().seed
+    ('smoke', 3)
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    learner: str
+    data: str
+    scenario: str
+    seed: Seed = 0
+    scale: str
+    query: Annotated[float, Field(ge=0, le=1)] = 1.0
+    n_novel: Seed | Literal["true"] | None = None
+    parameters: dict[str, Any] = {}  # of the learner
+    stream: dict[str, Any] = {}  # arguments of the stream
+
+    @classmethod
+    def of(cls, *, data: str, scale: str | None = None, **values: Any) -> RunConfig:
+        """A config whose every name is known; the scale is the data set's usual one if None."""
+        try:
+            config = cls(data=data, scale=scale or scales.default_scale(data), **values)
+        except ValidationError as error:
+            raise BadConfig(_in_one_line(error)) from error
+        validation.one_of("learner", config.learner, LEARNERS)
+        validation.one_of("scenario", config.scenario, SCENARIOS)
+        validation.one_of("scale", config.scale, scales.SCALES)
+        for name in config.stream:
+            validation.one_of("argument of the stream", name, config._stream_defaults())
+        for name in config.parameters:
+            validation.one_of(f"parameter of {config.learner!r}", name, config._parameter_names())
+        return config
+
+    def make_learner(self) -> Learner:
+        """The learner with the run's seed, the scale's budgets and the changes, in that order."""
+        budgets = scales.setting(self.scale, self.data).learner
+        own = {name: value for name, value in budgets.items() if name in self._parameter_names()}
+        return make(self.learner, **({"seed": self.seed} | own | self.parameters))
+
+    def stream_arguments(self) -> dict[str, Any]:
+        """Every argument of the stream but its data set and seed."""
+        sizes = scales.setting(self.scale, self.data).stream
+        return self._stream_defaults() | dict(sizes) | self.stream
+
+    def make_stream(self, dataset: Dataset) -> Stream:
+        return SCENARIOS[self.scenario](dataset, seed=self.seed, **self.stream_arguments())
+
+    def changes(self) -> list[str]:
+        """What is changed from the defaults, as ``parse_changes`` reads it."""
+        of_stream = {f"{STREAM_PREFIX}{name}": value for name, value in self.stream.items()}
+        return [f"{name}={_text(value)}" for name, value in (self.parameters | of_stream).items()]
+
+    def _parameter_names(self) -> list[str]:
+        return LEARNERS[self.learner].parameter_names()
+
+    def _stream_defaults(self) -> dict[str, Any]:
+        signature = inspect.signature(SCENARIOS[self.scenario])
+        return {
+            name: parameter.default
+            for name, parameter in signature.parameters.items()
+            if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+        }
+
+
+def parse_changes(changes: Iterable[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """``name=value`` texts as changes of the learner's parameters and of the stream's arguments.
+
+    >>> parse_changes(["epochs=5", "clip=none", "stream.n_quiet=1"])
+    ({'epochs': 5, 'clip': None}, {'n_quiet': 1})
+    """
+    parameters: dict[str, Any] = {}
+    stream: dict[str, Any] = {}
+    for change in changes:
+        name, equals, text = (part.strip() for part in change.partition("="))
+        if not (name and equals):
+            raise BadConfig(f"--set got {change!r}: write name=value, for example epochs=5.")
+        target = stream if name.startswith(STREAM_PREFIX) else parameters
+        target[name.removeprefix(STREAM_PREFIX)] = _value(text)
+    return parameters, stream
+
+
+def _value(text: str) -> Any:
+    """A number, a list, true, false or none; anything else is the text itself."""
+    if text.lower() in WORDS:
+        return WORDS[text.lower()]
+    try:
+        return json.loads(text, parse_constant=str)
+    except ValueError:
+        return text
+
+
+def _text(value: Any) -> str:
+    """What ``_value`` reads back as this."""
+    plain = isinstance(value, str) and _value(value) == value
+    return str(value) if plain else json.dumps(value)
+
+
+def first_difference(
+    here: Mapping[str, Any], there: Mapping[str, Any], within: str = ""
+) -> tuple[str, Any, Any] | None:
+    """The first name under which two nested mappings hold different values, and both values.
+
+    >>> first_difference({"a": 1, "b": {"c": 2}}, {"a": 1, "b": {"c": 3}})
+    ('b.c', 2, 3)
+    """
+    for name in dict.fromkeys([*here, *there]):
+        ours, theirs = here.get(name), there.get(name)
+        if isinstance(ours, dict) and isinstance(theirs, dict):
+            found = first_difference(ours, theirs, f"{within}{name}.")
+            if found:
+                return found
+        elif ours != theirs:
+            return within + name, ours, theirs
+    return None
+
+
+def _in_one_line(error: ValidationError) -> str:
+    first = error.errors()[0]
+    return f"{'.'.join(str(part) for part in first['loc'])} is {first['input']!r}: {first['msg']}."

@@ -1,0 +1,270 @@
+"""The command line: arguments in, exit code out; the work is done elsewhere.
+
+Whatever is slow to import is imported by the command that needs it, so that help comes at once.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer.exceptions import TyperException
+
+from cilf import terminal
+from cilf.errors import BadConfig, CilfError
+
+if TYPE_CHECKING:
+    from cilf.benchmark import RunConfig
+    from cilf.core import WindowRecord
+
+DEMO_SEED = 0
+DEMO_OUT = Path("runs/demo")
+DONE, FAILED, REFUSED, INTERRUPTED = 0, 1, 2, 130
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
+
+app = typer.Typer(
+    help="Find new classes in a stream, count them, name them, learn them, forget nothing.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        terminal.print_line(f"cilf {version('cilf')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    show_version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Where the run goes.")] = DEMO_OUT,
+    as_json: Json = False,
+) -> None:
+    """Watch the whole loop on handwritten digits; takes seconds, and ends with a report."""
+    from cilf.benchmark import RunConfig
+
+    config = RunConfig.of(
+        learner="cilf",
+        data="digits",
+        scenario="multiple",
+        seed=DEMO_SEED,
+        stream={"n_quiet": 1, "n_vanishing": 1},
+    )
+    _refuse_to_replace_another(config, out)
+    _run(config, out, overwrite=True, as_json=as_json, go_on="'cilf demo' starts afresh.")
+
+
+@app.command()
+def run(
+    learner: Annotated[str, typer.Option(help="See 'cilf learners'.")] = "cilf",
+    data: Annotated[str, typer.Option(help="See 'cilf data'.")] = "digits",
+    scenario: Annotated[
+        str, typer.Option(help="single: one new class per window; multiple: several.")
+    ] = "multiple",
+    seed: Annotated[int, typer.Option(help="Decides the stream and the learner.")] = 0,
+    scale: Annotated[
+        str | None, typer.Option(help="smoke, cpu or paper (default: what suits the data).")
+    ] = None,
+    query: Annotated[
+        float, typer.Option(help="Share of the instances believed new to ask labels for.")
+    ] = 1.0,
+    n_novel: Annotated[
+        str | None,
+        typer.Option(help="Tell the learner how many new classes: a number, or 'true'."),
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="K=V",
+            help="Change a parameter of the learner, or of the stream (stream.n_quiet=1).",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Where the run goes (default: runs/LEARNER-DATA-SCENARIO-seedSEED)."),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a stopped run.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an older run.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Run one learner on one stream; keeps records, pictures and checkpoints in a folder."""
+    from cilf.benchmark import RunConfig
+    from cilf.benchmark.config import parse_changes
+
+    if resume and overwrite:
+        raise BadConfig("--resume keeps the older run and --overwrite replaces it: give one.")
+    parameters, stream = parse_changes(changes or ())
+    config = RunConfig.of(
+        learner=learner,
+        data=data,
+        scenario=scenario,
+        seed=seed,
+        scale=scale,
+        query=query,
+        n_novel=_count(n_novel),
+        parameters=parameters,
+        stream=stream,
+    )
+    folder = out or Path("runs") / f"{learner}-{data}-{scenario}-seed{seed}"
+    go_on = f"Finished windows are kept in {folder}: the same command with --resume goes on."
+    _run(config, folder, resume=resume, overwrite=overwrite, as_json=as_json, go_on=go_on)
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run, or a folder of runs.")],
+    as_json: Json = False,
+) -> None:
+    """Write tables (md, csv, tex) and report.html of the runs in a folder."""
+    from cilf.report import write_report
+
+    page = write_report(folder)
+    if as_json:
+        terminal.print_json({"report": str(page)})
+    else:
+        terminal.print_line(str(page))
+
+
+@app.command()
+def learners(as_json: Json = False) -> None:
+    """List the learners."""
+    from cilf.learners import LEARNERS
+
+    if as_json:
+        described = [
+            {"name": name, "about": _first_line(made_by), "parameters": made_by().get_params()}
+            for name, made_by in LEARNERS.items()
+        ]
+        terminal.print_json(described)
+    else:
+        rows = [(name, _first_line(made_by)) for name, made_by in LEARNERS.items()]
+        terminal.print_table(("learner", "what it does"), rows)
+
+
+@app.command()
+def data(as_json: Json = False) -> None:
+    """List the data sets."""
+    from cilf.data import DATASETS
+
+    rows = [(name, _first_line(loader)) for name, loader in DATASETS.items()]
+    if as_json:
+        terminal.print_json([{"name": name, "about": about} for name, about in rows])
+    else:
+        terminal.print_table(("data set", "what it is"), rows)
+
+
+def _first_line(documented: object) -> str:
+    return (documented.__doc__ or "").strip().partition("\n")[0]
+
+
+def _count(n_novel: str | None) -> int | str | None:
+    if n_novel is None or not n_novel.strip().isdecimal():
+        return n_novel
+    return int(n_novel)
+
+
+def _refuse_to_replace_another(config: RunConfig, out: Path) -> None:
+    """The demo may replace an earlier demo, not somebody's results."""
+    from cilf.evaluate import RunFolder
+
+    folder = RunFolder(out)
+    run = folder.read_run() if folder.exists() else {}
+    names = {name: getattr(config, name) for name in ("learner", "data", "scenario", "scale")}
+    if run and {name: run.get(name) for name in names} != names:
+        raise BadConfig(f"{out} holds another run: name a folder of its own for the demo.")
+
+
+def _run(
+    config: RunConfig,
+    out: Path,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    as_json: bool = False,
+    go_on: str,
+) -> None:
+    from cilf.benchmark import Cell
+
+    cell = Cell.build(config)
+    coming = cell.run(out, resume=resume, overwrite=overwrite)
+    terminal.message(
+        f"{config.learner} on {config.data}: {len(cell.stream.plan.initial)} classes to start "
+        f"with, then {len(cell.stream)} windows"
+    )
+    try:
+        with terminal.progress_of(len(cell.stream)) as watch:
+            records = list(watch.windows(coming))
+    except KeyboardInterrupt:
+        terminal.message(f"stopped. {go_on}")
+        raise typer.Exit(INTERRUPTED) from None
+    _show(records, out, _write_page(out), as_json)
+
+
+def _write_page(out: Path) -> Path | None:
+    from cilf.report import write_report
+
+    try:
+        return write_report(out)
+    except BadConfig as missing:  # the packages that reports need are an extra
+        terminal.message(f"no report.html: {missing}")
+        return None
+
+
+def _show(records: list[WindowRecord], out: Path, page: Path | None, as_json: bool) -> None:
+    from cilf.evaluate import RunFolder, summarize
+
+    summary = summarize(records)
+    if as_json:
+        terminal.print_json(
+            {
+                "out": str(out),
+                "run": RunFolder.open(out).read_run(),
+                "records": [record.to_json() for record in records],
+                "summary": summary,
+                "report": None if page is None else str(page),
+            }
+        )
+        return
+    terminal.print_windows(records)
+    terminal.print_line(terminal.in_one_line(summary))
+    terminal.print_line(f"report: {page}" if page else f"run: {out}")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command and leave with its exit code."""
+    sys.exit(_exit_code(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def _exit_code(arguments: list[str]) -> int:
+    try:
+        return app(arguments or ["--help"], prog_name="cilf", standalone_mode=False) or DONE
+    except CilfError as error:
+        terminal.problem(str(error))
+        return REFUSED
+    except TyperException as error:
+        terminal.problem(f"{error.format_message()} ('cilf --help' lists what there is.)")
+        return REFUSED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception:  # noqa: BLE001 - the last stop: show what went wrong, and say so to the shell
+        traceback.print_exc()
+        return FAILED

@@ -1,0 +1,25 @@
+"""Evaluation: what a learner makes of a stream, one record for each window.
+
+``run_stream`` is a generator of records: it shows the learner what a user of it would have (the
+instances, and the labels that were asked for) and keeps the truth for the scores of ``metrics``.
+``summarize`` condenses the records; a ``RunFolder`` keeps them, and what drawings need, on disk.
+"""
+
+from cilf.evaluate import metrics
+from cilf.evaluate.journal import Journal
+from cilf.evaluate.records import Drawing, RunFolder, find_runs, read_records
+from cilf.evaluate.run import Step, run_stream, steps
+from cilf.evaluate.summary import summarize
+
+__all__ = [
+    "Drawing",
+    "Journal",
+    "RunFolder",
+    "Step",
+    "find_runs",
+    "metrics",
+    "read_records",
+    "run_stream",
+    "steps",
+    "summarize",
+]

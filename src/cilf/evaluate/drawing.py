@@ -1,0 +1,98 @@
+"""What a report draws of a window: a 2-D map of its instances, and small pictures of them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from sklearn.manifold import TSNE
+
+from cilf.core.random import derived_seed, generator
+from cilf.core.types import Array, Floats, Ints
+from cilf.evaluate.records import Drawing
+from cilf.evaluate.run import Step
+
+MOST_DRAWN = 1000  # instances of a window
+FEWEST_MAPPED = 10  # below, neighbourhoods say nothing and the map shows the main directions
+LARGEST_SIDE = 32  # pixels of a thumbnail
+LONGEST_STRIP = 128  # pixels of a vector, drawn as a strip
+COLOUR = 3
+
+
+def draw(step: Step, *, seed: int) -> Drawing:
+    """All the instances of a window, or a random part of a large one."""
+    window, found = step.window, step.detection
+    rows = _drawn_rows(len(found), seed, window.index)
+    stands_for = [step.matching.get(cluster, "") for cluster in range(found.n_novel)]
+    in_clusters = found.cluster[found.is_novel]
+    return Drawing(
+        ids=window.ids[rows],
+        map=flat_map(found.embedding[rows], derived_seed(seed, "map", window.index)),
+        truth=window.y[rows],
+        novel=np.isin(window.y[rows], np.array(step.novel, dtype=window.y.dtype)),
+        label=found.label[rows],
+        cluster=found.cluster[rows],
+        novelty=found.novelty[rows],
+        thumbnails=thumbnails(window.X)[rows],
+        matched=np.array([str(label) for label in stands_for], dtype=str),
+        sizes=np.bincount(in_clusters, minlength=found.n_novel).astype(np.int64),
+    )
+
+
+def _drawn_rows(n: int, seed: int, window: int) -> Ints:
+    if n <= MOST_DRAWN:
+        return np.arange(n)
+    return np.sort(generator(seed, "drawing", window).permutation(n)[:MOST_DRAWN])
+
+
+def flat_map(embedding: Floats, seed: int) -> Floats:
+    """Each instance in the plane: near ones stay near (t-SNE)."""
+    directions = main_directions(embedding)
+    n = len(embedding)
+    if n < FEWEST_MAPPED or not directions.any():
+        return directions
+    # Two columns at the least are what t-SNE starts from.
+    wide = np.pad(embedding, ((0, 0), (0, max(0, 2 - embedding.shape[1]))))
+    tsne = TSNE(init="pca", random_state=seed, perplexity=min(30.0, (n - 1) / 3))
+    return np.asarray(tsne.fit_transform(wide), dtype=np.float32)
+
+
+def main_directions(embedding: Floats) -> Floats:
+    """The two directions in which instances differ most; zeros where there are fewer."""
+    centred = embedding.astype(np.float64) - embedding.mean(axis=0, dtype=np.float64)
+    u, s, _ = np.linalg.svd(centred, full_matrices=False)
+    scores = np.zeros((len(embedding), 2))
+    scores[:, : min(2, len(s))] = (u * s)[:, :2]
+    return scores.astype(np.float32)
+
+
+def thumbnails(X: Array) -> Array:
+    """Small uint8 pictures: grey (n, h, w), colour (n, h, w, 3), vectors as (n, 1, d) strips."""
+    if X.ndim == 2:
+        return _shrunk(_as_bytes(X, axis=0)[:, None, :], LONGEST_STRIP)
+    images = _as_bytes(X)
+    if X.ndim == 4:
+        images = images[..., :COLOUR] if X.shape[3] >= COLOUR else images[..., 0]
+    return _shrunk(images, LARGEST_SIDE)
+
+
+def _as_bytes(X: Array, axis: int | None = None) -> Array:
+    """Numbers on the scale 0..255; floats from their own range, over all or along an axis."""
+    if X.dtype == np.uint8:
+        return X
+    lowest = X.min(axis=axis, keepdims=True).astype(np.float64)
+    span = X.max(axis=axis, keepdims=True) - lowest
+    scaled = (X - lowest) / np.where(span > 0, span, 1.0)
+    return np.asarray(np.round(255 * scaled).astype(np.uint8))
+
+
+def _shrunk(images: Array, most: int) -> Array:
+    """Blocks of pixels averaged until the larger side fits."""
+    n, height, width = images.shape[:3]
+    block = math.ceil(max(height, width) / most)
+    if block == 1:
+        return images
+    tall, wide = max(1, height // block), max(1, width // block)
+    whole = images[:, : tall * block, : wide * block]
+    split = whole.reshape(n, tall, min(block, height), wide, min(block, width), *images.shape[3:])
+    return np.asarray(split.mean(axis=(2, 4)).round().astype(np.uint8))

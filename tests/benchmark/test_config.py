@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cilf.benchmark import SCALES, RunConfig
+from cilf.benchmark.config import first_difference, parse_changes
+from cilf.benchmark.scales import default_scale, setting
+from cilf.data import load_dataset
+from cilf.errors import BadConfig
+
+NAMES = {"learner": "iforest", "data": "digits", "scenario": "multiple"}
+
+
+def config(**values: Any) -> RunConfig:
+    return RunConfig.of(**(NAMES | values))
+
+
+def test_a_learner_takes_the_seed_the_scale_and_the_changes_in_that_order() -> None:
+    assert config(seed=4).make_learner().get_params()["seed"] == 4
+    assert config().make_learner().get_params()["memory_size"] == 100
+    changed = config(seed=4, parameters={"seed": 5, "memory_size": 70}).make_learner()
+    assert (changed.seed, changed.get_params()["memory_size"]) == (5, 70)
+
+
+def test_a_learner_without_epochs_takes_no_epochs() -> None:
+    assert "epochs" in setting("cpu", "mnist").learner
+    learner = config(scale="cpu").make_learner()
+    assert learner.get_params()["memory_size"] == 1000
+
+
+def test_stream_arguments_are_complete() -> None:
+    arguments = config(stream={"n_quiet": 2}).stream_arguments()
+    assert arguments["n_quiet"] == 2
+    assert arguments["n_vanishing"] == 1
+    assert arguments["max_novel"] is None
+    assert "max_novel" not in config(scenario="single").stream_arguments()
+    assert not {"dataset", "seed"} & set(arguments)
+
+
+@pytest.mark.parametrize("scenario", ["single", "multiple"])
+def test_digits_suffice_for_every_scenario_and_quiet_windows(scenario: str) -> None:
+    dataset = load_dataset("digits")
+    for seed in range(10):
+        stream = config(scenario=scenario, seed=seed, stream={"n_quiet": 2}).make_stream(dataset)
+        assert len(set(stream.plan.arrivals)) == 10  # every class comes
+        assert min(len(window.y) for window in stream) >= 10 * 3
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"learner": "ifores"}, "did you mean 'iforest'"),
+        ({"scenario": "multi"}, "did you mean 'multiple'"),
+        ({"scale": "smok"}, "did you mean 'smoke'"),
+        ({"parameters": {"memory": 3}}, "parameter of 'iforest' 'memory': did you mean"),
+        ({"stream": {"quiet": 1}}, "argument of the stream 'quiet': did you mean 'n_quiet'"),
+        ({"seed": -1}, "seed is -1"),
+        ({"query": 2.0}, "query is 2.0"),
+        ({"n_novel": "tru"}, "n_novel"),
+        ({"colour": "red"}, "colour is 'red'"),
+    ],
+)
+def test_what_is_unknown_is_answered_in_one_line(values: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadConfig, match=said) as caught:
+        config(**values)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_data_set_is_answered() -> None:
+    with pytest.raises(BadConfig, match="did you mean 'digits'"):
+        load_dataset(config(data="digit").data)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a=5", 5), ("a=1e-3", 0.001), ("a=true", True), ("a=False", False), ("a=None", None),
+        ("a=null", None), ("a=auto", "auto"), ('a="5"', "5"), ("a=[1, 2]", [1, 2]),
+        ("a = 5", 5), ("a=x=y", "x=y"), ("a=", ""), ("a=NaN", "NaN"),
+    ],
+)  # fmt: skip
+def test_values_are_read_as_people_write_them(text: str, value: Any) -> None:
+    parameters, stream = parse_changes([text])
+    assert parameters == {"a": value}
+    assert type(parameters["a"]) is type(value)
+    assert stream == {}
+
+
+@pytest.mark.parametrize("text", ["epochs", "=5", ""])
+def test_a_change_without_a_name_or_value_is_refused(text: str) -> None:
+    with pytest.raises(BadConfig, match="write name=value"):
+        parse_changes([text])
+
+
+def test_changes_are_read_back_as_they_were() -> None:
+    given = config(
+        parameters={"memory_size": 9, "contamination": "auto", "k_max": "5"},
+        stream={"n_windows": None},
+    )
+    assert parse_changes(given.changes()) == (given.parameters, given.stream)
+
+
+def test_every_scale_serves_every_data_set() -> None:
+    for scale in SCALES:
+        for data in ("digits", "mnist", "my-data"):
+            assert setting(scale, data).learner["memory_size"] > 0
+    assert setting("cpu", "cifar100").stream["n_windows"] == 10
+    assert (default_scale("digits"), default_scale("mnist")) == ("smoke", "cpu")
+
+
+def test_the_first_difference_is_named_with_its_path() -> None:
+    assert first_difference({"a": {"b": 1}}, {"a": {"b": 1}}) is None
+    assert first_difference({"a": {"b": 1}}, {"a": {"b": 1, "c": 2}}) == ("a.c", None, 2)
+    assert first_difference({"a": 1}, {"a": {"b": 1}}) == ("a", 1, {"b": 1})

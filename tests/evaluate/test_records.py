@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cilf.core import WindowRecord
+from cilf.errors import BadInput
+from cilf.evaluate import Drawing, RunFolder, find_runs, read_records
+
+
+def record(window: int) -> WindowRecord:
+    scores = {
+        field.name: math.nan if field.name == "auroc" else 0.1 * window
+        for field in dataclasses.fields(WindowRecord)
+        if field.type == "float"
+    }
+    counts = {"window": window, "n_known": 3, "n_novel_true": 0, "n_novel_found": 1}
+    groups = {0: 1 / 3, window: math.nan}
+    return WindowRecord(**counts, **scores, holdout_accuracy=groups, n_queried=7)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunFolder:
+    folder = RunFolder(tmp_path / "run")
+    folder.write_run({"learner": "iforest"})
+    for window in (1, 2):
+        folder.append_record(record(window))
+    return folder
+
+
+def test_records_come_back_as_they_were(run: RunFolder) -> None:
+    assert [str(r) for r in read_records(run.path)] == [str(record(1)), str(record(2))]
+    assert "NaN" not in (run.path / "records.jsonl").read_text(encoding="utf-8")
+
+
+def test_a_line_cut_short_is_left_out(run: RunFolder) -> None:
+    path = run.path / "records.jsonl"
+    path.write_bytes(path.read_bytes()[:-1])
+    assert [r.window for r in run.read_records()] == [1]
+
+
+def test_a_line_that_is_no_record_is_named(run: RunFolder) -> None:
+    path = run.path / "records.jsonl"
+    whole = path.read_text(encoding="utf-8")
+    for broken in ("garbage\n", "{}\n", "[]\n", "3\n"):
+        path.write_text(whole + broken, encoding="utf-8")
+        with pytest.raises(BadInput, match=r"records\.jsonl:3 is not a record"):
+            run.read_records()
+
+
+def test_records_can_be_replaced(run: RunFolder) -> None:
+    run.write_records([record(1)])
+    assert [r.window for r in run.read_records()] == [1]
+
+
+def test_drawings_come_back_as_they_were(run: RunFolder) -> None:
+    drawing = Drawing(
+        ids=np.array(["a/1", "b/2"]), map=np.ones((2, 2), np.float32), truth=np.array([1, 2]),
+        novel=np.array([False, True]), label=np.array([1, 1]), cluster=np.array([-1, 0]),
+        novelty=np.array([0.5, 1.5], np.float32), thumbnails=np.zeros((2, 4, 4), np.uint8),
+        matched=np.array(["2"]), sizes=np.array([1]),
+    )  # fmt: skip
+    run.write_drawing(1, drawing)
+    back = run.read_drawing(1)
+    assert back is not None
+    for field in dataclasses.fields(Drawing):
+        there, here = getattr(drawing, field.name), getattr(back, field.name)
+        assert here.dtype == there.dtype
+        assert np.array_equal(here, there)
+    assert run.read_drawing(2) is None
+
+
+def test_clearing_removes_the_run_and_nothing_else(run: RunFolder) -> None:
+    kept = run.path / "notes.txt"
+    kept.write_text("mine", encoding="utf-8")
+    for made in ("report.html", "windows.csv", "checkpoint/002/model.json", "windows/001.npz"):
+        path = run.path / made
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    run.clear()
+    assert list(run.path.iterdir()) == [kept]
+
+
+def test_strangers_are_what_lies_in_a_folder_without_a_run(run: RunFolder, tmp_path: Path) -> None:
+    assert run.strangers() == []
+    assert RunFolder(tmp_path / "new").strangers() == []
+    assert RunFolder(tmp_path).strangers() == ["run"]
+    (tmp_path / "file").touch()
+    assert RunFolder(tmp_path / "file").strangers() == ["file"]
+    begun = tmp_path / "begun"
+    begun.mkdir()
+    (begun / "run.json.pending").touch()  # what a kill in the first moment leaves
+    assert RunFolder(begun).strangers() == []
+
+
+def test_a_run_of_a_later_format_is_refused(run: RunFolder) -> None:
+    run.write_run({"format": 99})
+    with pytest.raises(BadInput, match="run format 99"):
+        RunFolder.open(run.path)
+
+
+def test_runs_are_found_below_a_folder(run: RunFolder, tmp_path: Path) -> None:
+    other = RunFolder(tmp_path / "deep" / "er")
+    other.write_run({})
+    assert find_runs(tmp_path) == [other, run]
+    assert find_runs(run.path) == [run]
+    with pytest.raises(BadInput, match="holds no run"):
+        find_runs(tmp_path / "nothing")

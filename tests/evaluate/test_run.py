@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cilf.core import Detection, Label, WindowRecord
+from cilf.core.types import Array
+from cilf.errors import BadConfig
+from cilf.evaluate import run_stream, steps
+from cilf.learners.iforest import IForest
+from cilf.stream import Stream
+from cilf.stream.oracle import choose_queries
+
+
+class Spy(IForest):
+    """Notes everything it is handed."""
+
+    def fit(self, X: Any, y: Any) -> Spy:
+        self.calls: list[tuple[Any, ...]] = [("fit", X, y)]
+        return super().fit(X, y)
+
+    def detect(self, X: Any, n_novel: int | None = None) -> Detection:
+        self.calls.append(("detect", X, n_novel))
+        return super().detect(X, n_novel)
+
+    def update(self, X: Any, y: Any) -> Spy:
+        self.calls.append(("update", X, y))
+        return super().update(X, y)
+
+    def predict(self, X: Any) -> Array:
+        self.calls.append(("predict", X))
+        return super().predict(X)
+
+
+class Scripted:
+    """A stand-in whose detections are made from the truth by a rule: scores are known then."""
+
+    def __init__(self, stream: Stream, rule: str) -> None:
+        self._truth = {window.X.tobytes(): window.y for window in stream}
+        self._truth[stream.holdout.X.tobytes()] = stream.holdout.y
+        self._rule = rule
+
+    def fit(self, X: Array, y: Array) -> Scripted:
+        self._classes: list[Label] = list(dict.fromkeys(y.tolist()))
+        return self
+
+    @property
+    def classes_(self) -> Array:
+        return np.array(self._classes)
+
+    def detect(self, X: Array, n_novel: int | None = None) -> Detection:
+        y = self._truth[X.tobytes()]
+        novel = [label for label in np.unique(y).tolist() if label not in self._classes]
+        is_novel = np.isin(y, novel)
+        cluster = np.full(len(y), -1)
+        if self._rule == "perfect":
+            cluster[is_novel] = np.searchsorted(novel, y[is_novel])
+        label = np.where(is_novel, self._classes[0], y)
+        n_found = int(cluster.max()) + 1
+        novelty = is_novel.astype(np.float32)
+        return Detection(novelty, label, cluster, n_found, {}, np.zeros((len(y), 1), np.float32))
+
+    def update(self, X: Array, y: Array) -> Scripted:
+        self._classes += [label for label in np.unique(y).tolist() if label not in self._classes]
+        return self
+
+    def predict(self, X: Array) -> Array:
+        y = self._truth[X.tobytes()]
+        return np.where(np.isin(y, self._classes), y, self._classes[0])
+
+
+def detections(learner: IForest, stream: Stream, query: float) -> list[list[int]]:
+    learner.fit(*stream.initial)
+    return [step.detection.cluster.tolist() for step in steps(learner, stream, query)]
+
+
+def kinds(calls: Sequence[tuple[Any, ...]]) -> list[str]:
+    return [call[0] for call in calls]
+
+
+def test_it_is_the_loop_its_docstring_shows(stream: Stream) -> None:
+    learner = IForest(n_estimators=20).fit(*stream.initial)
+    expected = []
+    for window in stream:
+        found = learner.detect(window.X)
+        rows = choose_queries(found, 0.5, seed=stream.seed, window=window.index)
+        if len(rows):
+            learner.update(window.X[rows], window.y[rows])
+        first = np.isin(stream.holdout.y, stream.plan.initial)
+        right = learner.predict(stream.holdout.X)[first] == stream.holdout.y[first]
+        expected.append((window.index, found.n_novel, len(rows), right.mean()))
+    records = list(run_stream(IForest(n_estimators=20), stream, query=0.5))
+    assert [
+        (r.window, r.n_novel_found, r.n_queried, r.holdout_accuracy[0]) for r in records
+    ] == expected
+
+
+def test_the_learner_gets_instances_and_the_labels_that_were_asked_for(stream: Stream) -> None:
+    spy = Spy(n_estimators=20)
+    spy.fit(*stream.initial)
+    taken = list(steps(spy, stream, query=0.5))
+    assert kinds(spy.calls) == ["fit"] + 4 * ["detect", "update", "predict"]
+    assert spy.calls[0][2] is stream.initial.y
+    for step, first in zip(taken, range(1, 13, 3), strict=True):
+        detect, update, predict = spy.calls[first : first + 3]
+        assert np.array_equal(detect[1], step.window.X)
+        assert detect[2] is None
+        believed = np.flatnonzero(step.detection.is_novel)
+        assert set(step.queried) < set(believed)
+        assert len(step.queried) == math.ceil(0.5 * len(believed))
+        assert np.array_equal(update[1], step.window.X[step.queried])
+        assert np.array_equal(update[2], step.window.y[step.queried])
+        assert predict[1] is stream.holdout.X
+
+
+def test_truth_that_is_never_asked_for_changes_nothing(stream: Stream) -> None:
+    rows = np.concatenate(stream._rows)
+    dataset = stream._dataset
+    y = dataset.train.y.copy()
+    y[rows] = y[np.random.default_rng(0).permutation(rows)]
+    shuffled = replace(stream, _dataset=replace(dataset, train=replace(dataset.train, y=y)))
+    assert not np.array_equal(shuffled.window(1).y, stream.window(1).y)
+    assert detections(IForest(n_estimators=20), shuffled, 0.0) == detections(
+        IForest(n_estimators=20), stream, 0.0
+    )
+
+
+def test_a_perfect_learner_gets_perfect_scores(stream: Stream) -> None:
+    records = list(run_stream(Scripted(stream, "perfect"), stream))
+    assert [r.n_novel_true for r in records] == [len(w.novel) for w in stream.plan.windows]
+    assert [r.n_novel_found for r in records] == [r.n_novel_true for r in records]
+    assert [r.n_known for r in records] == [3, 5, 7, 7]
+    for r in records:
+        quiet = r.n_novel_true == 0
+        for score in (r.na, r.auroc, r.known_auroc):
+            assert math.isnan(score) if quiet else score == 1.0
+        for score in (r.macro_f, r.micro_f, r.known_na, r.known_macro_f, r.open_macro_f):
+            assert score == 1.0
+        assert math.isnan(r.m_new) if quiet else r.m_new == 0
+        assert r.f_new == 0
+        assert set(r.holdout_accuracy.values()) == {1.0}
+    assert sorted(records[-1].holdout_accuracy) == [0, 1, 2, 4]  # nothing arrived in window 3
+
+
+def test_what_is_missed_stays_novel(stream: Stream) -> None:
+    records = list(run_stream(Scripted(stream, "blind"), stream))
+    there = [
+        len(set(window.y.tolist()) - set(stream.plan.initial)) for window in stream
+    ]  # one class vanishes at some point
+    assert [r.n_novel_true for r in records] == there
+    assert there[-1] > len(stream.plan.windows[-1].novel)
+    for r in records:
+        assert (r.n_known, r.n_novel_found, r.n_queried, r.m_new) == (3, 0, 0, 1.0)
+        assert (r.na, r.known_na, r.auroc, r.known_micro_f) == (0.5, 1.0, 1.0, 1.0)
+        assert r.open_micro_f < 1  # novel instances are given to the first class
+    assert records[-1].holdout_accuracy[1] == 0
+
+
+def test_the_number_of_novel_classes_can_be_given(stream: Stream) -> None:
+    for given, handed in (("true", [2, 2, 0, 3]), (1, [1, 1, 1, 1])):
+        spy = Spy(n_estimators=20)
+        records = list(run_stream(spy, stream, n_novel=given))
+        assert [call[2] for call in spy.calls if call[0] == "detect"] == handed
+        assert [r.n_novel_found for r in records] == handed
+
+
+def test_without_queries_there_is_no_update(stream: Stream) -> None:
+    spy = Spy(n_estimators=20)
+    records = list(run_stream(spy, stream, query=0))
+    assert "update" not in kinds(spy.calls)
+    assert all(r.n_queried == 0 for r in records)
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [("query", 1.5), ("query", -0.1), ("query", "all"), ("n_novel", -1), ("n_novel", "True")],
+)
+def test_bad_arguments_are_refused_at_once(stream: Stream, argument: str, value: Any) -> None:
+    with pytest.raises(BadConfig, match=f"{argument} is {value!r}"):
+        run_stream(IForest(n_estimators=20), stream, **{argument: value})
+
+
+def test_records_come_one_by_one(stream: Stream) -> None:
+    spy = Spy(n_estimators=20)
+    records = run_stream(spy, stream)
+    assert isinstance(next(records), WindowRecord)
+    assert kinds(spy.calls) == ["fit", "detect", "update", "predict"]
+
+
+def test_matching_names_the_class_of_each_cluster(stream: Stream) -> None:
+    learner = Scripted(stream, "perfect").fit(*stream.initial)
+    for step in steps(learner, stream):
+        assert sorted(step.novel) == sorted(step.window.novel)
+        assert step.matching == dict(enumerate(sorted(step.novel)))

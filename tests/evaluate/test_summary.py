@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from cilf.core import WindowRecord
+from cilf.errors import BadInput
+from cilf.evaluate import summarize
+from cilf.evaluate.summary import MEANS, mean
+
+NAN = math.nan
+
+
+def record(window: int, holdout: Mapping[int, float], **values: Any) -> WindowRecord:
+    plain = dict.fromkeys(MEANS, 0.5) | {"n_novel_true": 2, "n_novel_found": 2, "n_queried": 10}
+    times = {"seconds_detect": 1.0, "seconds_update": 2.0}
+    fields = plain | times | values
+    return WindowRecord(window=window, n_known=3, holdout_accuracy=holdout, **fields)
+
+
+RECORDS = [
+    record(1, {0: 1.0, 1: 0.8}, na=0.9),
+    record(2, {0: 0.9, 1: 0.6, 2: NAN}, na=NAN, n_novel_true=0, n_novel_found=1, auroc=NAN),
+    record(3, {0: 0.7, 1: 0.8, 3: 0.5}, na=0.6, n_novel_found=5),
+]
+
+
+def test_means_skip_what_is_undefined() -> None:
+    summary = summarize(RECORDS)
+    assert summary["na"] == pytest.approx(0.75)
+    assert summary["auroc"] == 0.5
+    assert set(MEANS) < set(summary)
+
+
+def test_counting() -> None:
+    summary = summarize(RECORDS)
+    assert summary["k_exact"] == pytest.approx(1 / 3)
+    assert summary["k_within_one"] == pytest.approx(2 / 3)
+    assert summary["k_error"] == pytest.approx((0 + 1 + 3) / 3)
+    short = [*RECORDS, record(4, {0: 1.0}, n_novel_found=0)]
+    assert summarize(short)["k_error"] == pytest.approx((0 + 1 + 3 - 2) / 4)
+    assert summarize(short)["k_abs_error"] == pytest.approx((0 + 1 + 3 + 2) / 4)
+
+
+def test_the_ending_is_that_of_the_last_window() -> None:
+    summary = summarize(RECORDS)
+    assert summary["holdout_first"] == 0.7
+    assert summary["holdout_new"] == pytest.approx((0.8 + 0.5) / 2)
+    assert summary["holdout_all"] == pytest.approx((0.7 + 0.8 + 0.5) / 3)
+
+
+def test_totals() -> None:
+    summary = summarize(RECORDS)
+    assert (summary["n_windows"], summary["n_queried"]) == (3, 30)
+    assert (summary["seconds_detect"], summary["seconds_update"]) == (3.0, 6.0)
+
+
+def test_forgetting() -> None:
+    joint = [
+        record(1, {0: 1.0, 1: 1.0}),
+        record(2, {0: 1.0, 1: 1.0}),
+        record(3, {0: 0.9, 1: 0.9, 3: 0.9}),
+    ]
+    summary = summarize(RECORDS, joint)
+    best = (1.0 + 1.0 + 0.9) / 3
+    mine = (0.9 + 0.75 + 2.0 / 3) / 3
+    assert summary["forgetting"] == pytest.approx((best - mine) / best)
+    # group 0 falls from 1.0 to 0.7, group 1 is back at its best, group 3 has just come
+    assert summary["forgetting_from_best"] == pytest.approx(0.3 / 3)
+    assert "forgetting" not in summarize(RECORDS)
+
+
+def test_joint_must_be_of_the_same_windows() -> None:
+    with pytest.raises(BadInput, match="joint has 2 records for 3"):
+        summarize(RECORDS, RECORDS[:2])
+
+
+def test_nothing_is_undefined_not_an_error() -> None:
+    summary = summarize([])
+    assert summary["n_windows"] == 0
+    assert all(math.isnan(summary[name]) for name in (*MEANS, "k_exact", "holdout_all"))
+
+
+def test_mean_of_nothing_is_undefined() -> None:
+    assert math.isnan(mean([]))
+    assert math.isnan(mean([NAN]))

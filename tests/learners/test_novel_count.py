@@ -1,0 +1,101 @@
+"""The rules for the number of novel classes, on data where the answer is plain."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from cilf.learners.clustering import Clusters, semi_supervised_kmeans
+from cilf.learners.novel_count import (
+    count_apart,
+    excess_mass,
+    largest,
+    real_clusters,
+    separation,
+    sharpest_bend,
+    typical_split,
+)
+
+KNOWN = torch.tensor([[0.0, 0, 0, 0], [12.0, 0, 0, 0], [0.0, 12, 0, 0]])
+NOVEL = torch.tensor([[12.0, 12, 0, 0], [0.0, 0, 12, 0], [0.0, 0, 0, 12]])
+
+
+def around(centres: torch.Tensor, n: int, seed: int) -> torch.Tensor:
+    noise = np.random.default_rng(seed).normal(size=(len(centres) * n, 4))
+    return centres.repeat_interleave(n, 0) + torch.tensor(noise, dtype=torch.float32)
+
+
+def draws() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("n_novel", [0, 1, 2, 3])
+def test_separated_classes_are_counted_right(n_novel: int, seed: int) -> None:
+    z = torch.cat([around(KNOWN, 100, seed), around(NOVEL[:n_novel], 100, seed + 50)])
+    held_out, labels = around(KNOWN, 20, seed + 100), torch.arange(3).repeat_interleave(20)
+    clusterings = {k: semi_supervised_kmeans(z, KNOWN, k, generator=draws()) for k in range(7)}
+    found = excess_mass(
+        clusterings, z, held_out, labels, surplus=2, least_share=0.4, halves=1.25, generator=draws()
+    )
+    assert found == n_novel
+
+
+def test_a_window_without_known_classes_is_counted_by_held_out_ones() -> None:
+    z = around(NOVEL[:2], 100, seed=1)
+    held_out, labels = around(KNOWN, 20, seed=2), torch.arange(3).repeat_interleave(20)
+    clusterings = {k: semi_supervised_kmeans(z, KNOWN, k, generator=draws()) for k in range(5)}
+    found = excess_mass(
+        clusterings, z, held_out, labels, surplus=2, least_share=0.4, halves=1.25, generator=draws()
+    )
+    assert found == 2
+
+
+def test_a_cluster_that_known_data_explain_is_not_real() -> None:
+    centres = torch.tensor([[0.0], [10.0], [11.0]])
+    clusters = Clusters(centres, torch.tensor([0] * 20 + [1] * 10 + [2] * 10), n_known=2)
+    elsewhere, there = torch.tensor([[0.0], [10.0]] * 20), torch.tensor([[11.2]] * 8)
+    held_out = torch.cat([elsewhere, there])
+    assert real_clusters(clusters, held_out, surplus=2, least_share=0.4) == []
+    assert real_clusters(clusters, elsewhere, surplus=2, least_share=0.4) == [2]
+    assert real_clusters(clusters, held_out[:0], surplus=2, least_share=0.4) == [2]
+
+
+def test_separation_is_d_prime_for_many_instances() -> None:
+    rng = np.random.default_rng(0)
+    a = torch.tensor(rng.normal(0, 1, size=(4000, 2)), dtype=torch.float32)
+    b = torch.tensor(rng.normal((5, 0), 1, size=(4000, 2)), dtype=torch.float32)
+    assert separation(a, b) == pytest.approx(5.0, abs=0.15)
+    assert separation(b, a) == pytest.approx(separation(a, b), rel=1e-5)
+
+
+def test_separation_is_not_fooled_by_many_dimensions() -> None:
+    """Two random parts of one cloud: a line through their means separates them, seemingly."""
+    z = torch.randn(24, 400, generator=draws())
+    a, b = z[:12], z[12:]
+    axis = (a.mean(0) - b.mean(0)) / (a.mean(0) - b.mean(0)).norm()
+    naive = float(((a @ axis).mean() - (b @ axis).mean()) / (a @ axis).std())
+    assert naive > 3
+    assert separation(a, b) < 1
+
+
+def test_halves_of_one_class_are_joined_and_classes_are_not() -> None:
+    one, other = around(NOVEL[:1], 40, seed=3), around(NOVEL[1:2], 40, seed=4)
+    halves = one[:, 0] > one[:, 0].median()
+    typical = typical_split([around(KNOWN[:1], 40, seed=5)], draws())
+    groups = [one[halves], one[~halves], other]
+    assert count_apart(groups, closest=1.2 * typical) == 2
+    assert count_apart(groups, closest=0.0) == 3
+    assert count_apart([], closest=1.0) == 0
+
+
+def test_a_class_of_few_instances_says_nothing_about_splits() -> None:
+    assert typical_split([torch.randn(5, 2, generator=draws())], draws()) == 0.0
+
+
+def test_curves_with_undefined_values() -> None:
+    assert largest({0: math.nan, 1: 0.2, 2: 0.5}) == 2
+    assert largest({0: math.nan}) == 0
+    assert sharpest_bend({0: math.nan, 1: 0.1, 2: 0.9, 3: 0.88, 4: 0.86}) == 2
+    assert sharpest_bend({0: 0.3, 1: 0.6}) == 1

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+
+def _global_states() -> list[Any]:
+    numpy_state = np.random.get_state()  # noqa: NPY002 - the global generator is what is watched
+    return [random.getstate(), numpy_state[1].tobytes(), torch.get_rng_state().numpy().tobytes()]
+
+
+@contextmanager
+def _untouched() -> Iterator[None]:
+    """Disturb the global generators, so that none is in the state a fixed seed would leave."""
+    random.random()
+    np.random.random()  # noqa: NPY002 - as above
+    torch.rand(1)
+    before = _global_states()
+    yield
+    assert _global_states() == before
+
+
+@pytest.fixture
+def untouched() -> Callable[[], AbstractContextManager[None]]:
+    """A block after which the global random generators must be as they were before it."""
+    return _untouched
+
+
+@pytest.fixture
+def draws() -> torch.Generator:
+    return torch.Generator().manual_seed(0)

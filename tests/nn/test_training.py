@@ -1,0 +1,347 @@
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from cilf.core import progress
+from cilf.errors import BadConfig
+from cilf.nn.network import Network, make_network
+from cilf.nn.training import Batches, Epoch, Objective, Settings, epochs, shuffled
+
+CPU = torch.device("cpu")
+N = 12
+X = torch.randn(N, 4, generator=torch.Generator().manual_seed(1))
+IMAGES = torch.randn(N, 1, 8, 8, generator=torch.Generator().manual_seed(1))
+TARGET = torch.randn(N, 2, generator=torch.Generator().manual_seed(2))
+
+
+def linear(n_inputs: int = 4) -> Network:
+    """A network without batch statistics, whose steps are easily computed by hand."""
+    return make_network(
+        lambda shape: nn.Flatten(), (n_inputs,), embedding_size=2, width=None, seed=0, device=CPU
+    )
+
+
+def dropping() -> Network:
+    def factory(shape: tuple[int, ...]) -> nn.Module:
+        return nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5))
+
+    return make_network(factory, (4,), embedding_size=2, width=None, seed=0, device=CPU)
+
+
+def convolutional() -> Network:
+    return make_network("convnet", (8, 8), embedding_size=2, width=4, seed=0, device=CPU)
+
+
+def error(z: Tensor, rows: Tensor) -> Tensor:
+    return (z - TARGET[rows]).square().mean()
+
+
+def all_rows(_: int) -> list[Tensor]:
+    return [torch.arange(N)]
+
+
+def train(
+    network: Network,
+    settings: Settings,
+    *,
+    inputs: Tensor = X,
+    batches: Batches = all_rows,
+    objective: Objective = error,
+    seed: int = 0,
+    purpose: str = "fit",
+) -> list[Epoch]:
+    found = epochs(network, inputs, batches, objective, settings, seed=seed, purpose=purpose)
+    return list(found)
+
+
+def weights(network: Network) -> Tensor:
+    return torch.cat([p.detach().flatten() for p in network.parameters()])
+
+
+# ------------------------------------------------------------------------------- the steps
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_steps_are_those_of_sgd_with_nesterov_momentum_and_weight_decay(momentum: float) -> None:
+    network, decay, rate = linear(), 0.1, 0.05
+    weight = network.head.weight.detach().clone().double()
+    bias = network.head.bias.detach().clone().double()
+    speed = [torch.zeros_like(weight), torch.zeros_like(bias)]
+    for _ in range(4):
+        residual = 2 * (X.double() @ weight.T + bias - TARGET.double()) / TARGET.numel()
+        gradients = [residual.T @ X.double() + decay * weight, residual.sum(0) + decay * bias]
+        speed = [momentum * v + g for v, g in zip(speed, gradients, strict=True)]
+        steps = [g + momentum * v for v, g in zip(speed, gradients, strict=True)]
+        weight, bias = weight - rate * steps[0], bias - rate * steps[1]
+    train(network, Settings(4, rate, momentum=momentum, weight_decay=decay))
+    assert torch.allclose(network.head.weight.double(), weight, atol=1e-5)
+    assert torch.allclose(network.head.bias.double(), bias, atol=1e-5)
+
+
+def test_an_epoch_tells_its_mean_loss_and_what_it_saw() -> None:
+    network = linear()
+    before = network(X).detach()
+    batches = [torch.tensor([3, 1]), torch.tensor([0, 5, 7])]
+    still = Settings(1, 0.0)
+    (epoch,) = train(network, still, batches=lambda _: batches)
+    assert epoch.number == 0
+    assert epoch.rows.tolist() == [3, 1, 0, 5, 7]
+    assert torch.allclose(epoch.z, before[epoch.rows])
+    assert not epoch.z.requires_grad
+    losses = [float(error(before[rows], rows)) for rows in batches]
+    assert epoch.loss == pytest.approx(sum(losses) / 2)
+
+
+def test_training_lowers_the_loss() -> None:
+    done = train(convolutional(), Settings(15, 0.05), inputs=IMAGES)
+    assert done[-1].loss < 0.5 * done[0].loss
+
+
+def test_the_caller_may_change_what_the_objective_uses_between_epochs() -> None:
+    scale = torch.tensor(1.0)
+
+    def objective(z: Tensor, rows: Tensor) -> Tensor:
+        return scale * z.sum() * 0 + scale
+
+    losses = []
+    for epoch in epochs(linear(), X, all_rows, objective, Settings(3, 0.1), seed=0, purpose="fit"):
+        losses.append(epoch.loss)
+        scale = scale * 2
+    assert losses == [1, 2, 4]
+
+
+def test_no_epochs_change_nothing() -> None:
+    network = linear().train()
+    before = weights(network)
+    assert train(network, Settings(0, 0.1, schedule="cosine")) == []
+    assert torch.equal(weights(network), before)
+    assert not network.training
+
+
+def test_a_batch_of_one_trains_without_batch_statistics() -> None:
+    network = convolutional()
+    (epoch,) = train(
+        network, Settings(1, 0.1), inputs=IMAGES, batches=lambda _: [torch.tensor([4])]
+    )
+    alone = convolutional().eval()(IMAGES[4:5])
+    assert torch.allclose(epoch.z, alone, atol=1e-6)
+    assert not torch.equal(weights(network), weights(convolutional()))
+
+
+# ------------------------------------------------------------------------------- settings
+
+
+def test_clipping_bounds_the_step() -> None:
+    def steep(z: Tensor, rows: Tensor) -> Tensor:
+        return 1e6 * error(z, rows)
+
+    network = linear()
+    before = weights(network)
+    settings = Settings(1, 0.1, momentum=0.0, weight_decay=0.0, clip=0.5)
+    train(network, settings, objective=steep)
+    assert float((weights(network) - before).norm()) == pytest.approx(0.1 * 0.5, rel=1e-4)
+
+
+def test_gradients_below_the_bound_are_not_clipped() -> None:
+    bounded, free = linear(), linear()
+    train(bounded, Settings(3, 0.1, clip=1e6))
+    train(free, Settings(3, 0.1))
+    assert torch.equal(weights(bounded), weights(free))
+
+
+def test_a_constant_rate_stays() -> None:
+    assert [Settings(3, 0.2).rate(epoch) for epoch in range(3)] == [0.2, 0.2, 0.2]
+
+
+def test_the_cosine_schedule_falls_from_the_whole_rate_towards_zero() -> None:
+    rates = [Settings(4, 0.2, schedule="cosine").rate(epoch) for epoch in range(4)]
+    half = math.sqrt(0.5)
+    assert rates == pytest.approx([0.2, 0.1 * (1 + half), 0.1, 0.1 * (1 - half)])
+
+
+def test_the_schedule_reaches_the_steps() -> None:
+    def slope(z: Tensor, rows: Tensor) -> Tensor:
+        return z.sum() / len(rows)
+
+    network = linear()
+    settings = Settings(4, 0.2, momentum=0.0, weight_decay=0.0, schedule="cosine")
+    seen = [float(network.head.bias[0].detach())]
+    for _ in epochs(network, X, all_rows, slope, settings, seed=0, purpose="fit"):
+        seen.append(float(network.head.bias[0].detach()))
+    steps = [before - after for before, after in itertools.pairwise(seen)]
+    assert steps == pytest.approx([settings.rate(epoch) for epoch in range(4)], rel=1e-4)
+
+
+@pytest.mark.parametrize(("patience", "n_epochs"), [(1, 4), (3, 6), (None, 10)])
+def test_patience_ends_training_when_the_loss_no_longer_falls(
+    patience: int | None, n_epochs: int
+) -> None:
+    script = iter([5.0, 4.0, 3.0, 3.0, 9.0, 3.5, 8.0, 8.0, 8.0, 8.0])
+
+    def objective(z: Tensor, rows: Tensor) -> Tensor:
+        return z.sum() * 0 + next(script)
+
+    assert (
+        len(train(linear(), Settings(10, 0.1, patience=patience), objective=objective)) == n_epochs
+    )
+
+
+def test_a_lower_loss_renews_the_patience() -> None:
+    script = iter([5.0, 6.0, 4.0, 6.0, 3.0, 6.0, 6.0, 0.0])
+
+    def objective(z: Tensor, rows: Tensor) -> Tensor:
+        return z.sum() * 0 + next(script)
+
+    assert len(train(linear(), Settings(8, 0.1, patience=2), objective=objective)) == 7
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"schedule": "cosin"}, r"unknown schedule 'cosin': did you mean 'cosine'\?"),
+        ({"epochs": -1}, "epochs is -1"),
+        ({"epochs": 2.5}, "epochs is 2.5"),
+        ({"learning_rate": -0.1}, "learning_rate is -0.1"),
+        ({"learning_rate": math.nan}, "learning_rate is nan"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadConfig, match=message):
+        Settings(**({"epochs": 3, "learning_rate": 0.1} | changed))
+
+
+def test_an_unknown_augmentation_is_answered_with_the_nearest() -> None:
+    with pytest.raises(BadConfig, match=r"unknown augmentation 'flop': did you mean 'flip'\?"):
+        train(linear(), Settings(1, 0.1, augmentation="flop"))
+
+
+def test_vectors_are_not_augmented() -> None:
+    plain, asked = linear(), linear()
+    train(plain, Settings(2, 0.1))
+    train(asked, Settings(2, 0.1, augmentation="shift-flip"))
+    assert torch.equal(weights(plain), weights(asked))
+
+
+def test_images_are_augmented_anew_in_every_epoch() -> None:
+    still = Settings(3, 0.0, weight_decay=0.0, augmentation="shift")
+    first, second, third = (epoch.z for epoch in train(convolutional(), still, inputs=IMAGES))
+    assert not torch.allclose(first, second)
+    assert not torch.allclose(second, third)
+
+
+# ------------------------------------------------------------------------------- randomness
+
+
+def random_parts(seed: int = 0, purpose: str = "fit") -> Tensor:
+    """Weights after training with dropout."""
+    network = dropping()
+    train(network, Settings(3, 0.1), seed=seed, purpose=purpose)
+    return weights(network)
+
+
+def test_dropout_follows_the_seed_and_the_purpose() -> None:
+    assert torch.equal(random_parts(), random_parts())
+    assert not torch.equal(random_parts(), random_parts(seed=1))
+    assert not torch.equal(random_parts(), random_parts(purpose="update"))
+
+
+def test_dropout_differs_between_epochs() -> None:
+    first, second = (epoch.z for epoch in train(dropping(), Settings(2, 0.0, weight_decay=0.0)))
+    assert not torch.equal(first, second)
+
+
+def augmented(seed: int = 0) -> Tensor:
+    network = convolutional()
+    settings = Settings(2, 0.1, augmentation="shift-flip")
+    train(network, settings, inputs=IMAGES, seed=seed)
+    return weights(network)
+
+
+def test_augmentation_follows_the_seed() -> None:
+    assert torch.equal(augmented(), augmented())
+    assert not torch.equal(augmented(), augmented(seed=1))
+
+
+@pytest.mark.parametrize("trained", [random_parts, augmented])
+def test_global_generators_have_no_influence_and_stay_untouched(
+    trained: Callable[[], Tensor], untouched: Callable[[], AbstractContextManager[None]]
+) -> None:
+    before = trained()
+    with untouched():
+        again = trained()
+    assert torch.equal(again, before)
+
+
+def test_a_caller_who_draws_between_epochs_changes_nothing() -> None:
+    network = dropping()
+    for _ in epochs(network, X, all_rows, error, Settings(3, 0.1), seed=0, purpose="fit"):
+        torch.rand(5)
+    assert torch.equal(weights(network), random_parts())
+
+
+# ------------------------------------------------------------------------------- the loop
+
+
+@pytest.mark.parametrize("leave_after", [1, 2])
+def test_leaving_the_loop_leaves_the_network_in_evaluation_mode(leave_after: int) -> None:
+    network, done = convolutional(), 0
+    for _ in epochs(network, IMAGES, all_rows, error, Settings(5, 0.1), seed=0, purpose="fit"):
+        assert network.training
+        done += 1
+        if done == leave_after:
+            break
+    assert done == leave_after
+    assert not any(part.training for part in network.modules())
+
+
+def test_the_end_and_a_failure_leave_it_in_evaluation_mode_too() -> None:
+    network = convolutional()
+    train(network, Settings(1, 0.1), inputs=IMAGES)
+    assert not network.training
+
+    def fail(z: Tensor, rows: Tensor) -> Tensor:
+        raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        train(network, Settings(1, 0.1), inputs=IMAGES, objective=fail)
+    assert not network.training
+
+
+def test_progress_is_reported_after_each_epoch() -> None:
+    told: list[tuple[str, int, int]] = []
+    with progress.listening(lambda *step: told.append(step)):
+        train(linear(), Settings(3, 0.1), purpose="update")
+    assert told == [("update", 1, 3), ("update", 2, 3), ("update", 3, 3)]
+
+
+@given(st.integers(1, 50), st.integers(1, 60), st.integers(0, 100))
+def test_shuffled_visits_every_row_once_per_epoch_in_even_batches(
+    n: int, batch_size: int, seed: int
+) -> None:
+    batches = shuffled(n, batch_size, torch.Generator().manual_seed(seed), CPU)
+    for number in range(2):
+        sizes = [len(rows) for rows in batches(number)]
+        assert max(sizes) <= batch_size
+        assert max(sizes) - min(sizes) <= 1
+        assert len(sizes) == math.ceil(n / batch_size)
+    assert sorted(torch.cat(list(batches(2))).tolist()) == list(range(n))
+
+
+def test_shuffled_is_seeded_and_differs_between_epochs() -> None:
+    def orders(seed: int) -> list[list[int]]:
+        batches = shuffled(20, 6, torch.Generator().manual_seed(seed), CPU)
+        return [torch.cat(list(batches(number))).tolist() for number in range(2)]
+
+    assert orders(0) == orders(0)
+    assert orders(0) != orders(1)
+    assert orders(0)[0] != orders(0)[1]

@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cilf import cli
+from cilf.benchmark import SCALES, Cell
+from cilf.benchmark.scales import Setting
+from cilf.evaluate import RunFolder
+from cilf.learners import LEARNERS
+
+QUICK = [
+    "run", "--learner", "iforest", "--set", "n_estimators=8", "--set", "k_max=3",
+    "--set", "stream.n_windows=2", "--set", "stream.window_size=8",
+]  # fmt: skip
+
+
+class Outcome:
+    """What a command left behind."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Run a command in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+
+    def command(*arguments: str) -> Outcome:
+        with pytest.raises(SystemExit) as left:
+            cli.main(arguments)
+        printed = capsys.readouterr()
+        return Outcome(int(left.value.code or 0), printed.out, printed.err)
+
+    return command
+
+
+def test_help_comes_without_the_slow_imports() -> None:
+    code = "import sys; from cilf.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
+    done = subprocess.run(
+        [sys.executable, "-c", code + "print('slow' if 'torch' in sys.modules else 'quick')"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.splitlines()[-1] == "quick"
+    for name in ("demo", "run", "report", "learners", "data"):
+        assert name in done.stdout
+
+
+def test_no_command_is_a_call_for_help(run: Any) -> None:
+    assert (run().code, run().out) == (0, run("--help").out)
+
+
+def test_version(run: Any) -> None:
+    from cilf import __version__
+
+    assert run("--version").out == f"cilf {__version__}\n"
+
+
+def test_run_shows_windows_and_a_report(run: Any) -> None:
+    done = run(*QUICK, "--seed", "2")
+    assert done.code == 0
+    out = Path("runs/iforest-digits-multiple-seed2")
+    assert (out / "report.html").is_file()
+    lines = done.out.split("\n")
+    assert lines[1].split() == ["true", "found", "hold-out", "hold-out"]
+    assert [line.split()[:2] for line in lines[4:6]] == [["1", "2"], ["2", "2"]]
+    assert max(len(line) for line in lines[:9]) <= 80
+    assert "K exact in" in done.out
+    assert lines[-2] == f"report: {out / 'report.html'}"
+    said = done.err.splitlines()
+    assert said[0] == "iforest on digits: 3 classes to start with, then 2 windows"
+    assert said[1].startswith("window 1 of 2: 2 new classes")
+
+
+def test_json_is_the_only_thing_on_standard_output(run: Any) -> None:
+    done = run(*QUICK, "--out", "here", "--json")
+    document = json.loads(done.out)
+    assert [record["window"] for record in document["records"]] == [1, 2]
+    assert document["records"] == [r.to_json() for r in RunFolder(Path("here")).read_records()]
+    assert document["summary"]["n_windows"] == 2
+    assert document["run"]["parameters"]["k_max"] == 3
+    assert (document["out"], document["report"]) == ("here", "here/report.html")
+    assert "window 2 of 2" in done.err
+
+
+def test_undefined_numbers_are_null(run: Any) -> None:
+    done = run(*QUICK, "--json", "--set", "stream.n_windows=1", "--set", "stream.n_quiet=60")
+    document = json.loads(done.out)
+    assert document["records"][0]["n_novel_true"] == 0
+    assert document["records"][0]["auroc"] is document["summary"]["auroc"] is None
+
+
+def test_options_reach_the_run(run: Any) -> None:
+    done = run(*QUICK, "--query", "0", "--n-novel", "true", "--scenario", "single", "--json")
+    document = json.loads(done.out)
+    assert [r["n_queried"] for r in document["records"]] == [0, 0]
+    assert [r["n_novel_found"] for r in document["records"]] == [1, 2]  # nothing was learned
+    assert document["run"]["n_novel"] == "true"
+    assert json.loads(run(*QUICK, "--n-novel", "1", "--json").out)["run"]["n_novel"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run", "--learner", "iforrest"], "did you mean 'iforest'"),
+        (["run", "--data", "digit"], "did you mean 'digits'"),
+        (["run", "--set", "epoch=3"], "did you mean 'epochs'"),
+        (["run", "--set", "stream.quiet=3"], "did you mean 'n_quiet'"),
+        (["run", "--set", "epochs"], "write name=value"),
+        (["run", "--n-novel", "many"], "n_novel"),
+        (["run", "--seed", "x"], "--seed"),
+        (["run", "--sed", "1"], "--seed"),
+        (["run", "--resume", "--overwrite"], "give one"),
+        (["rum"], "Did you mean 'run'"),
+        (["report"], "DIR"),
+        (["report", "nowhere"], "holds no run"),
+    ],
+)
+def test_a_user_s_mistake_costs_one_line(run: Any, arguments: list[str], said: str) -> None:
+    done = run(*arguments)
+    assert done.code == 2
+    assert said in done.err
+    assert done.err.startswith("error: ")
+    assert done.err.count("\n") == 1
+    assert done.out == ""
+    assert not Path("runs").exists()
+
+
+def test_a_bad_parameter_is_found_by_the_learner(run: Any) -> None:
+    done = run(*QUICK, "--set", "n_estimators=none")
+    assert done.code == 2
+    assert done.err.splitlines()[-1].startswith("error: n_estimators is None")
+    assert "Traceback" not in done.err
+    assert run(*QUICK).code == 0  # the folder is still free
+
+
+def test_an_older_run_is_kept_unless_told(run: Any) -> None:
+    assert run(*QUICK).code == 0
+    refused = run(*QUICK)
+    assert refused.code == 2
+    assert "--resume" in refused.err
+    assert run(*QUICK, "--resume").code == 0
+    assert run(*QUICK, "--overwrite").code == 0
+
+
+def test_anything_else_leaves_a_traceback_and_exit_code_1(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Cell, "build", lambda config: 1 / 0)
+    done = run(*QUICK)
+    assert done.code == 1
+    assert "ZeroDivisionError" in done.err
+
+
+def test_a_missing_extra_costs_the_report_only(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    done = run(*QUICK)
+    assert done.code == 0
+    assert "pip install 'cilf[report]'" in done.err
+    assert done.out.splitlines()[-1] == "run: runs/iforest-digits-multiple-seed0"
+
+
+def test_report_writes_the_page_again(run: Any) -> None:
+    run(*QUICK, "--out", "here")
+    Path("here/report.html").unlink()
+    done = run("report", "here")
+    assert (done.code, done.out) == (0, "here/report.html\n")
+    assert Path("here/report.html").is_file()
+    assert json.loads(run("report", "here", "--json").out) == {"report": "here/report.html"}
+
+
+def test_learners_and_data_are_listed(run: Any) -> None:
+    listed = run("learners")
+    assert all(name in listed.out for name in LEARNERS)
+    told = {entry["name"]: entry for entry in json.loads(run("learners", "--json").out)}
+    assert list(told) == list(LEARNERS)
+    assert told["iforest"]["parameters"]["n_estimators"] == 100
+    assert all(entry["about"] for entry in told.values())
+    assert "digits" in run("data").out
+    assert [entry["name"] for entry in json.loads(run("data", "--json").out)] == ["digits"]
+
+
+def test_the_demo_replaces_itself_but_no_other_run(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hasty = {"width": 4, "k_max": 3, "epochs": 1, "detect_epochs": 0, "update_epochs": 1}
+    monkeypatch.setitem(SCALES["smoke"], "digits", Setting({"window_size": 6}, hasty))
+    for _ in range(2):
+        done = run("demo")
+        assert done.code == 0
+        assert done.out.splitlines()[-1] == "report: runs/demo/report.html"
+    plan = RunFolder.open("runs/demo").read_run()["plan"]
+    assert [] in [window["novel"] for window in plan["windows"]]
+    run(*QUICK, "--out", "mine")
+    refused = run("demo", "--out", "mine")
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert RunFolder.open("mine").read_run()["learner"] == "iforest"
