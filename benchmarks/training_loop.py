@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import copy
 import json
+import os
 import statistics
 import sys
 import time
@@ -159,6 +160,7 @@ def measure(threads: int, n_rounds: int) -> list[dict[str, Any]]:
     found = []
     for name, shape in CASES.items():
         row = {"case": name, "threads": threads} | compare(shape, n_rounds)
+        row["load_average"] = round(os.getloadavg()[0], 1)  # above the cores: speeds are too low
         print(
             f"{name}, {threads} thread(s): {row['ours_images_per_second']} images/s, bare loop "
             f"{row['bare_images_per_second']}, ratio {row['ratio']}",

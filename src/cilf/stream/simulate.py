@@ -24,7 +24,7 @@ class Stream:
     >>> from cilf.data import load_dataset
     >>> stream = multiple_novel(load_dataset("digits"), seed=0)
     >>> [len(window.novel) for window in stream]
-    [3, 2, 2]
+    [2, 2, 3]
     """
 
     name: str
