@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
@@ -33,6 +34,7 @@ from cilf.nn.prototypes import annealed, class_means
 READ_CURVE = {"silhouette": novel_count.largest, "curvature": novel_count.sharpest_bend}
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class CILF(Learner):
     """Adaptive embedding with prototypes, curriculum clustering and a replayed memory.
 
@@ -105,95 +107,52 @@ class CILF(Learner):
 
     name: ClassVar[str] = "cilf"
 
-    _network: Network
-    _prototypes: Tensor  # (n_classes, d)
-    _feature_means: Tensor  # (n_classes, f)
-    _space: Space
-    _memory: Memory
-    _calibration: Memory
+    seed: int = 0
+    device: str = "auto"
+    backbone: str | Factory = "auto"
+    width: int | None = None
+    embedding_size: int = 64
+    alpha: float = 0.3
+    margin: float = 5.0
+    lambda1: float = 1.0
+    lambda2: float = 1.0
+    beta: float = 0.8
+    exact_prototypes: bool = True
+    epochs: int = 20
+    batch_size: int = 64
+    learning_rate: float = 0.01
+    weight_decay: float = 0.001
+    clip: float | None = 1.0
+    augmentation: str | None = "shift"
+    k_max: int = 8
+    count: str = "excess-mass"
+    surplus: float = 2.0
+    least_share: float = 0.4
+    halves: float = 1.25
+    cluster_on: str = "both"
+    cluster_beta: float = 1.0
+    weighted: bool = False
+    gamma: float = 0.8
+    order: str = "certainty"
+    pace_start: float = 0.4
+    pace_growth: float = 1.5
+    pace_every: int = 20
+    detect_epochs: int = 5
+    detect_steps: int = 20
+    detect_learning_rate: float = 0.005
+    replay: int = 64
+    update_epochs: int = 15
+    update_learning_rate: float = 0.01
+    distill: float = 1.0
+    memory_size: int = 2000
+    calibration_size: int = 20
 
-    def __init__(
-        self,
-        *,
-        seed: int = 0,
-        device: str = "auto",
-        backbone: str | Factory = "auto",
-        width: int | None = None,
-        embedding_size: int = 64,
-        alpha: float = 0.3,
-        margin: float = 5.0,
-        lambda1: float = 1.0,
-        lambda2: float = 1.0,
-        beta: float = 0.8,
-        exact_prototypes: bool = True,
-        epochs: int = 20,
-        batch_size: int = 64,
-        learning_rate: float = 0.01,
-        weight_decay: float = 0.001,
-        clip: float | None = 1.0,
-        augmentation: str | None = "shift",
-        k_max: int = 8,
-        count: str = "excess-mass",
-        surplus: float = 2.0,
-        least_share: float = 0.4,
-        halves: float = 1.25,
-        cluster_on: str = "both",
-        cluster_beta: float = 1.0,
-        weighted: bool = False,
-        gamma: float = 0.8,
-        order: str = "certainty",
-        pace_start: float = 0.4,
-        pace_growth: float = 1.5,
-        pace_every: int = 20,
-        detect_epochs: int = 5,
-        detect_steps: int = 20,
-        detect_learning_rate: float = 0.005,
-        replay: int = 64,
-        update_epochs: int = 15,
-        update_learning_rate: float = 0.01,
-        distill: float = 1.0,
-        memory_size: int = 2000,
-        calibration_size: int = 20,
-    ) -> None:
-        self.seed = seed
-        self.device = device
-        self.backbone = backbone
-        self.width = width
-        self.embedding_size = embedding_size
-        self.alpha = alpha
-        self.margin = margin
-        self.lambda1 = lambda1
-        self.lambda2 = lambda2
-        self.beta = beta
-        self.exact_prototypes = exact_prototypes
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.clip = clip
-        self.augmentation = augmentation
-        self.k_max = k_max
-        self.count = count
-        self.surplus = surplus
-        self.least_share = least_share
-        self.halves = halves
-        self.cluster_on = cluster_on
-        self.cluster_beta = cluster_beta
-        self.weighted = weighted
-        self.gamma = gamma
-        self.order = order
-        self.pace_start = pace_start
-        self.pace_growth = pace_growth
-        self.pace_every = pace_every
-        self.detect_epochs = detect_epochs
-        self.detect_steps = detect_steps
-        self.detect_learning_rate = detect_learning_rate
-        self.replay = replay
-        self.update_epochs = update_epochs
-        self.update_learning_rate = update_learning_rate
-        self.distill = distill
-        self.memory_size = memory_size
-        self.calibration_size = calibration_size
+    _network: Network = field(init=False)
+    _prototypes: Tensor = field(init=False)  # (n_classes, d)
+    _feature_means: Tensor = field(init=False)  # (n_classes, f)
+    _space: Space = field(init=False)
+    _memory: Memory = field(init=False)
+    _calibration: Memory = field(init=False)
 
     @classmethod
     def paper(cls, **parameters: Any) -> Self:
