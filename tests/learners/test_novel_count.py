@@ -8,13 +8,13 @@ import torch
 
 from cilf.learners.clustering import Clusters, semi_supervised_kmeans
 from cilf.learners.novel_count import (
+    apart,
     count_apart,
     excess_mass,
     largest,
     real_clusters,
     separation,
     sharpest_bend,
-    typical_split,
 )
 
 KNOWN = torch.tensor([[0.0, 0, 0, 0], [12.0, 0, 0, 0], [0.0, 12, 0, 0]])
@@ -37,7 +37,14 @@ def test_separated_classes_are_counted_right(n_novel: int, seed: int) -> None:
     held_out, labels = around(KNOWN, 20, seed + 100), torch.arange(3).repeat_interleave(20)
     clusterings = {k: semi_supervised_kmeans(z, KNOWN, k, generator=draws()) for k in range(7)}
     found = excess_mass(
-        clusterings, z, held_out, labels, surplus=2, least_share=0.4, halves=1.25, generator=draws()
+        clusterings,
+        z,
+        held_out,
+        labels,
+        surplus=2,
+        least_share=0.4,
+        leniency=0.15,
+        generator=draws(),
     )
     assert found == n_novel
 
@@ -47,7 +54,14 @@ def test_a_window_without_known_classes_is_counted_by_held_out_ones() -> None:
     held_out, labels = around(KNOWN, 20, seed=2), torch.arange(3).repeat_interleave(20)
     clusterings = {k: semi_supervised_kmeans(z, KNOWN, k, generator=draws()) for k in range(5)}
     found = excess_mass(
-        clusterings, z, held_out, labels, surplus=2, least_share=0.4, halves=1.25, generator=draws()
+        clusterings,
+        z,
+        held_out,
+        labels,
+        surplus=2,
+        least_share=0.4,
+        leniency=0.15,
+        generator=draws(),
     )
     assert found == 2
 
@@ -83,15 +97,25 @@ def test_separation_is_not_fooled_by_many_dimensions() -> None:
 def test_halves_of_one_class_are_joined_and_classes_are_not() -> None:
     one, other = around(NOVEL[:1], 40, seed=3), around(NOVEL[1:2], 40, seed=4)
     halves = one[:, 0] > one[:, 0].median()
-    typical = typical_split([around(KNOWN[:1], 40, seed=5)], draws())
+    known = [around(KNOWN[c : c + 1], 40, seed=5 + c) for c in range(3)]
     groups = [one[halves], one[~halves], other]
-    assert count_apart(groups, closest=1.2 * typical) == 2
+    assert count_apart(groups, closest=apart(known, 0.15, draws())) == 2
     assert count_apart(groups, closest=0.0) == 3
     assert count_apart([], closest=1.0) == 0
 
 
-def test_a_class_of_few_instances_says_nothing_about_splits() -> None:
-    assert typical_split([torch.randn(5, 2, generator=draws())], draws()) == 0.0
+def test_apart_goes_from_halves_of_a_class_to_neighbouring_classes() -> None:
+    known = [around(KNOWN[c : c + 1], 200, seed=c) for c in range(3)]
+    steps = [apart(known, leniency, draws()) for leniency in (0.0, 0.5, 1.0)]
+    assert steps[0] == pytest.approx(2.65, abs=0.4)  # a normal density cut in the middle
+    assert steps[2] == pytest.approx(12.0, abs=1.0)  # as KNOWN was made
+    assert steps[1] == pytest.approx(math.sqrt(steps[0] * steps[2]))
+
+
+def test_a_class_of_few_instances_says_nothing_about_halves() -> None:
+    assert apart([torch.randn(5, 2, generator=draws())], 0.15, draws()) == 0.0
+    alone = [around(KNOWN[:1], 50, seed=0)]
+    assert apart(alone, 0.9, draws()) == pytest.approx(apart(alone, 0.0, draws()))
 
 
 def test_curves_with_undefined_values() -> None:

@@ -66,7 +66,7 @@ class CILF(Learner):
         k_max: most novel classes looked for in one window.
         count: rule for their number: "excess-mass", or "silhouette" or "curvature" of the
             validity curve, which tune the embedding for every K.
-        surplus, least_share, halves: of the rule "excess-mass", see ``novel_count``.
+        surplus, least_share, leniency: of the rule "excess-mass", see ``novel_count``.
         cluster_on: "both" the embedding and the backbone's features, or "embedding".
         cluster_beta: how much of a known prototype stays in the clustering of a window.
         weighted: whether confusing instances weigh less in that clustering.
@@ -128,7 +128,7 @@ class CILF(Learner):
     count: str = "excess-mass"
     surplus: float = 2.0
     least_share: float = 0.4
-    halves: float = 1.25
+    leniency: float = 0.15
     cluster_on: str = "both"
     cluster_beta: float = 1.0
     weighted: bool = False
@@ -229,7 +229,7 @@ class CILF(Learner):
             held_out, labels = self._tensors(self._calibration, self._network)
             found = novel_count.excess_mass(
                 clusterings, points, self._locate(self._network, held_out), labels,
-                surplus=self.surplus, least_share=self.least_share, halves=self.halves,
+                surplus=self.surplus, least_share=self.least_share, leniency=self.leniency,
                 generator=draws,
             )  # fmt: skip
             return found, {k: silhouette(points, c.assignment) for k, c in clusterings.items()}

@@ -16,6 +16,8 @@ from torch import Tensor
 from cilf.learners.clustering import Clusters, semi_supervised_kmeans
 from cilf.nn.losses import squared_distances
 
+ENOUGH = 6  # instances of a class that can be halved
+
 
 def excess_mass(
     clusterings: Mapping[int, Clusters],
@@ -25,21 +27,21 @@ def excess_mass(
     *,
     surplus: float,
     least_share: float,
-    halves: float,
+    leniency: float,
     generator: torch.Generator,
 ) -> int:
     """Number of novel classes, from clusterings of the window with 0, 1, 2, ... free centres.
 
     Each clustering votes: it counts its real clusters, two of which are one class if they lie
-    closer, in their own deviations, than ``halves`` times two halves of a known class do. The
-    upper quartile of the votes decides, since few centres cannot vote for many classes.
+    closer, in their own deviations, than :func:`apart` says. The upper quartile of the votes
+    decides, since few centres cannot vote for many classes.
     """
     votes = []
     for clusters in clusterings.values():
         real = real_clusters(clusters, calibration, surplus, least_share)
         groups = [z[clusters.assignment == cluster] for cluster in real]
         known = _known_groups(clusters, z, calibration, calibration_y)
-        closest = halves * typical_split(known, generator) if len(groups) > 1 else 0.0
+        closest = apart(known, leniency, generator) if len(groups) > 1 else 0.0
         votes.append(count_apart(groups, closest))
     return math.ceil(np.quantile(votes[1:], 0.75)) if votes[1:] else 0
 
@@ -53,7 +55,7 @@ def _known_groups(
     """
     in_window = [z[clusters.assignment == label] for label in range(clusters.n_known)]
     held_out = [calibration[calibration_y == label] for label in range(clusters.n_known)]
-    return [a if len(a) >= 6 else b for a, b in zip(in_window, held_out, strict=True)]
+    return [a if len(a) >= ENOUGH else b for a, b in zip(in_window, held_out, strict=True)]
 
 
 def real_clusters(
@@ -76,15 +78,28 @@ def real_clusters(
     return [c for c in range(clusters.n_known, n_clusters) if bool(enough[c]) and sizes[c] > 1]
 
 
-def typical_split(classes: list[Tensor], generator: torch.Generator) -> float:
-    """Median separation of two halves (2-means) of one class; 0 if none has enough instances."""
-    separations = []
-    for members in classes:
-        if len(members) >= 6:
-            halves = semi_supervised_kmeans(members, members[:0], 2, generator=generator)
-            first = halves.assignment == 0
-            separations.append(separation(members[first], members[~first]))
-    return float(np.median(separations)) if separations else 0.0
+def apart(known: list[Tensor], leniency: float, generator: torch.Generator) -> float:
+    """How far apart two groups have to lie to be two classes, judged by the known classes.
+
+    It lies ``leniency`` of the way, on a logarithmic scale, from two halves of one known class
+    to two neighbouring known classes; 0 if no class has enough instances to be halved.
+    """
+    known = [members for members in known if len(members) >= ENOUGH]
+    if not known:
+        return 0.0
+    halves = float(np.median([halves_separation(members, generator) for members in known]))
+    neighbours = [
+        min((separation(a, b) for b in known if b is not a), default=halves) for a in known
+    ]
+    whole = max(float(np.median(neighbours)), halves)
+    return float(halves ** (1 - leniency) * whole**leniency)
+
+
+def halves_separation(members: Tensor, generator: torch.Generator) -> float:
+    """Separation of the two halves that 2-means cuts one class into."""
+    halves = semi_supervised_kmeans(members, members[:0], 2, generator=generator)
+    first = halves.assignment == 0
+    return separation(members[first], members[~first])
 
 
 def separation(a: Tensor, b: Tensor) -> float:
