@@ -147,6 +147,7 @@ class CILF(Learner):
     memory_size: int = 2000
     calibration_size: int = 20
 
+    _architecture: dict[str, Any] = field(init=False)  # parameters may change after fitting
     _network: Network = field(init=False)
     _prototypes: Tensor = field(init=False)  # (n_classes, d)
     _feature_means: Tensor = field(init=False)  # (n_classes, f)
@@ -172,7 +173,7 @@ class CILF(Learner):
         rng, draws = generator(self.seed, "fit"), torch_generator(self.seed, "fit")
         train, aside = set_aside(y, self.calibration_size, rng)
         known, n_classes = Memory(X[train], y[train]), int(y.max()) + 1
-        network = self._make_network(X.shape[1:])
+        network = self._make_network(X.shape[1:], self._wanted_architecture())
         x, labels = self._tensors(known, network)
         network.standardise(x)
         prototypes, _ = class_means(embed(network, x), labels, n_classes)
@@ -189,6 +190,7 @@ class CILF(Learner):
             prototypes = annealed(prototypes, means, counts, self.beta)
 
         self._settle(network, x, labels, prototypes)
+        self._architecture = self._wanted_architecture()
         self._memory = known.rebalanced(self.memory_size, rng)
         self._calibration = Memory(X[aside], y[aside])
 
@@ -397,11 +399,13 @@ class CILF(Learner):
     def _embed(self, X: Array) -> Floats:
         return to_numpy(embed(self._network, as_tensor(X, self._network.device)))
 
-    def _make_network(self, shape: tuple[int, ...]) -> Network:
-        return make_network(
-            self.backbone, shape, embedding_size=self.embedding_size, width=self.width,
-            seed=self.seed, device=resolve_device(self.device),
-        )  # fmt: skip
+    def _wanted_architecture(self) -> dict[str, Any]:
+        size = {"width": self.width, "embedding_size": self.embedding_size}
+        return {"backbone": self.backbone} | size
+
+    def _make_network(self, shape: tuple[int, ...], architecture: dict[str, Any]) -> Network:
+        device = resolve_device(self.device)
+        return make_network(instance_shape=shape, seed=self.seed, device=device, **architecture)
 
     def _settings(self, epochs: int, learning_rate: float) -> training.Settings:
         return training.Settings(
@@ -442,10 +446,14 @@ class CILF(Learner):
             "calibration.X": self._calibration.X,
             "calibration.y": self._calibration.y,
         }
-        return weights | arrays, {"space": [self._space.embedding, self._space.features]}
+        architecture = {k: None if callable(v) else v for k, v in self._architecture.items()}
+        space = [self._space.embedding, self._space.features]
+        return weights | arrays, {"architecture": architecture, "space": space}
 
     def _set_state(self, arrays: Arrays, plain: Mapping[str, Any]) -> None:
-        network = self._make_network(self._shape)
+        stored_backbone = plain["architecture"]["backbone"]  # None: an own one, handed in again
+        self._architecture = plain["architecture"] | {"backbone": stored_backbone or self.backbone}
+        network = self._make_network(self._shape, self._architecture)
         stored = {k.removeprefix("network."): v for k, v in arrays.items() if k[:8] == "network."}
         network.load_state_dict({k: torch.from_numpy(v) for k, v in stored.items()})
         network.eval()
