@@ -177,9 +177,10 @@ def _first_line(documented: object) -> str:
 
 
 def _count(n_novel: str | None) -> int | str | None:
-    if n_novel is None or not n_novel.strip().isdecimal():
+    try:
+        return None if n_novel is None else int(n_novel)
+    except ValueError:
         return n_novel
-    return int(n_novel)
 
 
 def _refuse_to_replace_another(config: RunConfig, out: Path) -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cilf.core.files import replace_file
+from cilf.core.files import make_folder, replace_file
+from cilf.errors import BadInput
 
 
 def test_a_new_file_holds_the_content_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
@@ -58,3 +59,12 @@ def test_the_content_is_on_disk_before_it_takes_the_name(
     monkeypatch.setattr(Path, "replace", watched_replace)
     replace_file(tmp_path / "a.bin", b"x")
     assert calls == ["sync", "replace", "sync"]  # the file, its new name, the folder
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(BadInput, match="cannot make .*file/inside .*: name another folder"):
+        make_folder(tmp_path / "file" / "inside")
+    make_folder(tmp_path / "new" / "inside")
+    make_folder(tmp_path / "new" / "inside")
+    assert (tmp_path / "new" / "inside").is_dir()

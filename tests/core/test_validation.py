@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from cilf.core import validation
 from cilf.errors import BadConfig, BadInput, CilfError
@@ -257,3 +258,31 @@ def test_a_name_like_no_other_is_answered_with_all(value: Any) -> None:
 def test_one_root_and_value_error_catch_every_refusal(kind: type[Exception]) -> None:
     assert issubclass(kind, CilfError)
     assert issubclass(kind, ValueError)
+
+
+def test_tensors_serve_as_instances_and_as_labels() -> None:
+    assert validation.instances(torch.ones(2, 3)).tolist() == [[1.0] * 3] * 2
+    assert validation.labels(torch.tensor([4, 2]), n=2).tolist() == [4, 2]
+
+
+def test_a_tensor_that_no_array_can_be_made_of_is_refused() -> None:
+    with pytest.raises(BadInput, match=says("X is not an array", "requires grad")):
+        validation.instances(torch.ones(2, 3, requires_grad=True))
+
+
+def test_masked_values_are_refused_and_an_empty_mask_is_not() -> None:
+    X = np.ma.masked_array(np.ones((2, 2)), mask=[[True, False], [False, False]])
+    with pytest.raises(BadInput, match="X has masked values"):
+        validation.instances(X)
+    assert validation.instances(np.ma.masked_array(np.ones((2, 2)))).shape == (2, 2)
+
+
+@pytest.mark.parametrize("y", [{1, 2}, {1: "a", 2: "b"}, "ab"])
+def test_labels_have_to_come_in_an_order(y: Any) -> None:
+    with pytest.raises(BadInput, match="y is .*: give a sequence of labels"):
+        validation.labels(y, n=2)
+
+
+def test_a_name_that_numpy_would_cut_is_refused() -> None:
+    with pytest.raises(BadInput, match=says("y[1]", "remove the NUL")):
+        validation.labels(["a", "a\0"], n=2)

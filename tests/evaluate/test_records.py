@@ -110,3 +110,25 @@ def test_runs_are_found_below_a_folder(run: RunFolder, tmp_path: Path) -> None:
     assert find_runs(run.path) == [run]
     with pytest.raises(BadInput, match="holds no run"):
         find_runs(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("content", [b"{", b"[1]", b"5", b"null", b"\xff"])
+def test_a_description_that_does_not_read_is_refused(run: RunFolder, content: bytes) -> None:
+    (run.path / "run.json").write_bytes(content)
+    with pytest.raises(BadInput, match=r"run\.json does not read"):
+        RunFolder.open(run.path)
+
+
+def test_what_a_crash_left_behind_the_last_line_is_left_out(run: RunFolder) -> None:
+    before = run.read_records()
+    with (run.path / "records.jsonl").open("ab") as file:
+        file.write(b"\xff\x00")
+    assert repr(run.read_records()) == repr(before)
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense", b"PK\x03\x04"])
+def test_a_damaged_drawing_is_named(run: RunFolder, content: bytes) -> None:
+    (run.path / "windows").mkdir(exist_ok=True)
+    (run.path / "windows" / "007.npz").write_bytes(content)
+    with pytest.raises(BadInput, match=r"007\.npz is damaged"):
+        run.read_drawing(7)

@@ -79,6 +79,7 @@ def test_a_class_missing_from_memory_is_still_known_in_detection(
     [
         {"lambda1": 0.0}, {"lambda2": 0.0}, {"distill": 0.0}, {"replay": 0}, {"order": "none"},
         {"order": "weights"}, {"weighted": True}, {"cluster_on": "embedding"},
+        {"cluster_on": "features"},
         {"calibration_size": 0}, {"detect_epochs": 0}, {"exact_prototypes": False},
         {"count": "silhouette", "k_max": 3}, {"count": "curvature", "k_max": 3},
         {"augmentation": None}, {"clip": 0.5}, {"cluster_beta": 0.8}, {"memory_size": 0},
@@ -130,7 +131,7 @@ def test_bad_parameters_are_refused_before_fitting(digits: tuple[Array, Array]) 
         CILF(memory_size=-1).fit(*known)
     with pytest.raises(BadConfig, match="unknown backbone 'convnt': did you mean 'convnet'"):
         CILF(backbone="convnt").fit(*known)
-    with pytest.raises(BadConfig, match="beta is 1.5"):
+    with pytest.raises(BadConfig, match=r"beta is 1\.5"):
         CILF(beta=1.5).fit(*known)
 
 

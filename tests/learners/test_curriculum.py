@@ -49,3 +49,7 @@ def test_pace_grows_to_the_whole_window() -> None:
     assert shares == sorted(shares)
     assert shares[:10] == [0.2] * 10
     assert shares[20:] == [1.0] * 20
+
+
+def test_pace_stays_at_the_whole_window_however_long_it_grows() -> None:
+    assert curriculum.pace(10**6, 0.2, 3.0, 10) == 1.0

@@ -167,7 +167,12 @@ def _means_the_same(one: bytes, other: bytes) -> bool:
         return False
 
 
-@pytest.mark.parametrize("content", [b"[]", b"null", b"{}", b"\xff\xfe", b'{"format": 1}'])
+NO_DESCRIPTIONS = [
+    b"[]", b"null", b"{}", b"\xff\xfe", b'{"format": 1}', b'{"format": 1, "a": NaN}', b"[" * 10**5,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("content", NO_DESCRIPTIONS, ids=lambda content: repr(content[:20]))
 def test_a_description_of_something_else(model: Path, content: bytes) -> None:
     (model / "model.json").write_bytes(content)
     with pytest.raises(BadInput, match="is damaged"):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
@@ -102,3 +104,9 @@ def test_an_unknown_name_is_answered_with_the_nearest() -> None:
 def test_convolutions_on_vectors_are_refused(name: str) -> None:
     with pytest.raises(BadConfig, match=f"unknown backbone for vectors '{name}'.*Known: mlp"):
         make_backbone(name, (5,))
+
+
+@pytest.mark.parametrize("width", [0, -1, 2.5, "8"])
+def test_a_width_that_is_none_is_refused(width: Any) -> None:
+    with pytest.raises(BadConfig, match=r"width is .*: give a whole number of at least 1"):
+        make_backbone("mlp", (5,), width)

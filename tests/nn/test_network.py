@@ -18,11 +18,11 @@ from cilf.nn.network import (
     Network,
     as_tensor,
     embed,
-    features_and_embedding,
     make_network,
     resolve_device,
     tensor_shape,
     to_numpy,
+    views,
 )
 
 CPU = torch.device("cpu")
@@ -169,8 +169,19 @@ def test_batches_make_no_difference(instance_shape: tuple[int, ...], batch_size:
 
 def test_embedding_is_the_head_on_the_features() -> None:
     net = network((8, 8))
-    features, z = features_and_embedding(net, as_tensor(some(5, (8, 8)), CPU))
+    z, features, _ = views(net, as_tensor(some(5, (8, 8)), CPU))
     assert torch.allclose(features @ net.head.weight.T + net.head.bias, z, atol=1e-5)
+
+
+def test_the_coarse_view_is_the_scaled_input_at_eight_pixels_a_side() -> None:
+    net = network((24, 5, 3))
+    x = as_tensor(some(4, (24, 5, 3)), CPU)
+    net.standardise(x)
+    coarse = views(net, x)[2].view(4, 3, 8, 5)
+    blocks = net.scaled(x).reshape(4, 3, 8, 3, 5).mean(3)  # three rows make one
+    assert torch.allclose(coarse, blocks, atol=1e-5)
+    vectors = torch.randn(4, 24, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(views(network((24,)), vectors)[2], vectors)
 
 
 @pytest.mark.parametrize("instance_shape", INSTANCES)

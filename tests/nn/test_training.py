@@ -213,6 +213,8 @@ def test_a_lower_loss_renews_the_patience() -> None:
         ({"epochs": 2.5}, "epochs is 2.5"),
         ({"learning_rate": -0.1}, "learning_rate is -0.1"),
         ({"learning_rate": math.nan}, "learning_rate is nan"),
+        ({"weight_decay": -1}, "weight_decay is -1"),
+        ({"clip": "x"}, "clip is 'x'"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(changed: dict[str, Any], message: str) -> None:

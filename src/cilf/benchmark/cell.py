@@ -78,7 +78,8 @@ class Cell:
         if folder.exists() and not overwrite:
             self._join(folder, resume)
             return False
-        folder.clear()
+        if folder.exists():
+            folder.clear()
         folder.write_run(self.describe() | {"changes": self.config.changes()} | provenance())
         return True
 

@@ -5,22 +5,21 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cilf.benchmark import scales
 from cilf.core import validation
 from cilf.data import Dataset
 from cilf.errors import BadConfig
+from cilf.evaluate.run import check_asking
 from cilf.learners import LEARNERS, Learner, make
 from cilf.stream import Stream, multiple_novel, single_novel
 
 SCENARIOS: dict[str, Callable[..., Stream]] = {"single": single_novel, "multiple": multiple_novel}
 STREAM_PREFIX = "stream."  # of a change that is meant for the stream, not for the learner
 WORDS: dict[str, bool | None] = {"true": True, "false": False, "none": None, "null": None}
-
-Seed = Annotated[int, Field(ge=0)]
 
 
 class RunConfig(BaseModel):
@@ -36,10 +35,10 @@ class RunConfig(BaseModel):
     learner: str
     data: str
     scenario: str
-    seed: Seed = 0
+    seed: int = 0
     scale: str
-    query: Annotated[float, Field(ge=0, le=1)] = 1.0
-    n_novel: Seed | Literal["true"] | None = None
+    query: float = 1.0
+    n_novel: int | str | None = None
     parameters: dict[str, Any] = {}  # of the learner
     stream: dict[str, Any] = {}  # arguments of the stream
 
@@ -50,6 +49,8 @@ class RunConfig(BaseModel):
             config = cls(data=data, scale=scale or scales.default_scale(data), **values)
         except ValidationError as error:
             raise BadConfig(_in_one_line(error)) from error
+        validation.whole_number("seed", config.seed, least=0)
+        check_asking(config.query, config.n_novel)
         validation.one_of("learner", config.learner, LEARNERS)
         validation.one_of("scenario", config.scenario, SCENARIOS)
         validation.one_of("scale", config.scale, scales.SCALES)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from cilf.errors import BadInput
+
 PENDING = ".pending"  # suffix of a file that is still being written
 
 
@@ -17,6 +19,14 @@ def replace_file(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
     pending.replace(path)
     _sync_folder(path.parent)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it, if they are not there yet."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"cannot make {path} ({error.strerror}): name another folder.") from error
 
 
 def _sync_folder(folder: Path) -> None:

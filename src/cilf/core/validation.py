@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -38,11 +38,13 @@ def instances(X: Any, *, shape: tuple[int, ...] | None = None, name: str = "X") 
 
 
 def _numeric(X: Any, name: str) -> Array:
+    if np.ma.is_masked(X):
+        raise BadInput(f"{name} has masked values: fill them, or leave those instances out.")
     try:
         array = np.asarray(X)
         if array.dtype == object:
             array = _unboxed(array)
-    except (ValueError, TypeError, OverflowError) as error:
+    except (ValueError, TypeError, OverflowError, RuntimeError) as error:  # the last is torch's
         raise BadInput(
             f"{name} is not an array of numbers ({_brief(error)}): give {FORMS}."
         ) from error
@@ -90,8 +92,9 @@ def labels(y: Any, *, n: int, kind: str | None = None, name: str = "y") -> Array
 
 
 def _label_values(y: Any, name: str) -> list[Any]:
-    values = y.tolist() if isinstance(y, np.ndarray) else y
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+    values = np.asarray(y).tolist() if hasattr(y, "__array__") else y
+    unordered = isinstance(values, str | bytes | Mapping | Set)
+    if unordered or not isinstance(values, Iterable):
         raise BadInput(f"{name} is {y!r}: give a sequence of labels, one for each instance.")
     return [value.item() if isinstance(value, np.generic) else value for value in values]
 
@@ -113,6 +116,8 @@ def _check_label(value: Any, name: str) -> None:
         raise BadInput(f"{name} is missing ({value!r}): leave that instance out.")
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise BadInput(f"{name} is {value!r} ({type(value).__name__}): labels are ints or strings.")
+    if isinstance(value, str) and value.endswith("\0"):  # numpy would drop the end of such a name
+        raise BadInput(f"{name} is {value!r}: remove the NUL at its end.")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise BadInput(f"{name} is {value}, which 64 bits cannot hold: use strings as labels.")
 

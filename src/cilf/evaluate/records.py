@@ -20,11 +20,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
 from cilf.core import WindowRecord
-from cilf.core.files import PENDING, replace_file
+from cilf.core.files import PENDING, make_folder, replace_file
 from cilf.core.types import Array, Floats, Ints
 from cilf.errors import BadInput
 
@@ -80,18 +81,19 @@ class RunFolder:
         """The content of run.json."""
         try:
             return dict(json.loads((self.path / "run.json").read_text(encoding="utf-8")))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, TypeError) as error:
             raise BadInput(f"{self.path / 'run.json'} does not read: {error}") from error
 
     def write_run(self, run: dict[str, Any]) -> None:
-        self.path.mkdir(parents=True, exist_ok=True)
+        make_folder(self.path)
         text = json.dumps({"format": FORMAT, **run}, indent=1)
         replace_file(self.path / "run.json", text.encode())
 
     def read_records(self) -> list[WindowRecord]:
         """Every whole line of records.jsonl; a line cut short by a kill is left out."""
         path = self.path / "records.jsonl"
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+        text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+        lines = text.splitlines(keepends=True)
         whole = [line for line in lines if line.endswith("\n")]
         return [_record(line, f"{path}:{number}") for number, line in enumerate(whole, start=1)]
 
@@ -119,8 +121,11 @@ class RunFolder:
         path = self._drawing(window)
         if not path.exists():
             return None
-        with np.load(path, allow_pickle=False) as arrays:
-            return Drawing(**{name: arrays[name] for name in arrays.files})
+        try:
+            with np.load(path, allow_pickle=False) as arrays:
+                return Drawing(**{name: arrays[name] for name in arrays.files})
+        except (OSError, ValueError, TypeError, AttributeError, EOFError, BadZipFile) as error:
+            raise BadInput(f"{path} is damaged: run that window again, or remove it.") from error
 
     def clear(self) -> None:
         """Remove the run and its reports, and nothing else; run.json last, so that a folder that

@@ -76,7 +76,7 @@ def run_stream(
         >>> [record.n_novel_true for record in run_stream(IForest(), stream)]
         [2, 2]
     """
-    _check_asking(query, n_novel)  # now, not when the first record is asked for
+    check_asking(query, n_novel)  # now, not when the first record is asked for
     if resume is None:
         return _records(learner, stream, query, n_novel)
     return _kept_records(learner, stream, query, n_novel, Path(resume))
@@ -112,12 +112,13 @@ def steps(
 
     The first ``done`` windows are behind the learner already.
     """
-    _check_asking(query, n_novel)
+    check_asking(query, n_novel)
     for index in range(done + 1, len(stream) + 1):
         yield _step(learner, stream, stream.window(index), query, n_novel)
 
 
-def _check_asking(query: float, n_novel: int | str | None) -> None:
+def check_asking(query: float, n_novel: int | str | None) -> None:
+    """Refuse a share to ask for, or a number of novel classes, that cannot be."""
     validation.number("query", query, least=0.0, most=1.0)
     if isinstance(n_novel, str):
         if n_novel != TRUE:

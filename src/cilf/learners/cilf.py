@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -24,14 +24,16 @@ from cilf.nn.network import (
     Network,
     as_tensor,
     embed,
-    features_and_embedding,
     make_network,
     resolve_device,
     to_numpy,
+    views,
 )
 from cilf.nn.prototypes import annealed, class_means
 
 READ_CURVE = {"silhouette": novel_count.largest, "curvature": novel_count.sharpest_bend}
+
+VIEWS = ["embedding", "features", "inputs"]  # each with those before it
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -67,7 +69,7 @@ class CILF(Learner):
         count: rule for their number: "excess-mass", or "silhouette" or "curvature" of the
             validity curve, which tune the embedding for every K.
         surplus, least_share, leniency: of the rule "excess-mass", see ``novel_count``.
-        cluster_on: "both" the embedding and the backbone's features, or "embedding".
+        cluster_on: "embedding" alone, with the backbone's "features", or with the "inputs" too.
         cluster_beta: how much of a known prototype stays in the clustering of a window.
         weighted: whether confusing instances weigh less in that clustering.
         gamma: where between the least and the most confused instance the weight is zero.
@@ -129,7 +131,7 @@ class CILF(Learner):
     surplus: float = 2.0
     least_share: float = 0.4
     leniency: float = 0.15
-    cluster_on: str = "both"
+    cluster_on: str = "inputs"
     cluster_beta: float = 1.0
     weighted: bool = False
     gamma: float = 0.8
@@ -149,8 +151,7 @@ class CILF(Learner):
 
     _architecture: dict[str, Any] = field(init=False)  # parameters may change after fitting
     _network: Network = field(init=False)
-    _prototypes: Tensor = field(init=False)  # (n_classes, d)
-    _feature_means: Tensor = field(init=False)  # (n_classes, f)
+    _centres: list[Tensor] = field(init=False)  # of each class in each view; prototypes first
     _space: Space = field(init=False)
     _memory: Memory = field(init=False)
     _calibration: Memory = field(init=False)
@@ -242,7 +243,7 @@ class CILF(Learner):
     def _cluster(self, points: Tensor, n_novel: int, draws: torch.Generator) -> Clusters:
         """Semi-supervised k-means from the known prototypes."""
         weights = self._confusion(points) if self.weighted else None
-        known = self._space.join(self._feature_means, self._prototypes)
+        known = self._space.join(self._centres)
         return semi_supervised_kmeans(
             points, known, n_novel, generator=draws, beta=self.cluster_beta, weights=weights
         )
@@ -358,7 +359,7 @@ class CILF(Learner):
             means, counts = class_means(epoch.z, labels[epoch.rows], n_classes)
             prototypes = annealed(prototypes, means, counts, self.beta)
 
-        self._settle(network, x, labels, prototypes, self._feature_means)
+        self._settle(network, x, labels, prototypes, self._centres)
         self._memory = pool.rebalanced(self.memory_size, rng)
         fresh = self._calibration.joined(X[aside], y[aside])
         self._calibration = fresh.capped(self.calibration_size, rng)
@@ -371,26 +372,28 @@ class CILF(Learner):
         x: Tensor,
         labels: Tensor,
         prototypes: Tensor,
-        old_feature_means: Tensor | None = None,
+        old_centres: Sequence[Tensor] = (),
     ) -> None:
-        """Take a trained network in, with where each class lies in it."""
-        features, z = features_and_embedding(network, x)
-        means, counts = class_means(torch.cat([z, features], 1), labels, len(prototypes))
-        z_means, feature_means = means[:, : z.shape[1]], means[:, z.shape[1] :]
-        self._network = network
-        self._prototypes = prototypes
-        if self.exact_prototypes:
-            self._prototypes = annealed(prototypes, z_means, counts, 0.0)
-        if old_feature_means is not None:  # classes without an instance stay where they were
-            n_old = len(old_feature_means)
-            kept = annealed(old_feature_means, feature_means[:n_old], counts[:n_old], 0.0)
-            feature_means = torch.cat([kept, feature_means[n_old:]])
-        self._feature_means = feature_means
-        self._space = Space.fitted(features, z) if self.cluster_on == "both" else Space()
+        """Take a trained network in, with where each class lies in each view."""
+        seen = views(network, x)
+        present = torch.bincount(labels, minlength=len(prototypes))
+        centres = [class_means(view, labels, len(prototypes))[0] for view in seen]
+        if old_centres:  # a class without an instance (no memory) stays where it was
+            pairs = zip(old_centres, centres, strict=True)
+            centres = [annealed(_padded(old, new), new, present, 0.0) for old, new in pairs]
+        if not self.exact_prototypes:
+            centres[0] = prototypes
+        n_views = VIEWS.index(self.cluster_on) + 1
+        self._network, self._centres = network, centres
+        self._space = Space.fitted(seen[:n_views])
+
+    @property
+    def _prototypes(self) -> Tensor:
+        return self._centres[0]
 
     def _locate(self, network: Network, x: Tensor) -> Tensor:
         """Where instances lie in the space that is clustered."""
-        return self._space.join(*features_and_embedding(network, x))
+        return self._space.join(views(network, x))
 
     def _predict(self, X: Array) -> Ints:
         z = embed(self._network, as_tensor(X, self._network.device))
@@ -422,7 +425,7 @@ class CILF(Learner):
 
     def _check_parameters(self) -> None:
         validation.one_of("count", self.count, ["excess-mass", *READ_CURVE])
-        validation.one_of("cluster_on", self.cluster_on, ["both", "embedding"])
+        validation.one_of("cluster_on", self.cluster_on, VIEWS)
         validation.one_of("order", self.order, ["certainty", "weights", "none"])
         for name in ("embedding_size", "batch_size", "k_max", "pace_every", "detect_steps"):
             validation.whole_number(name, getattr(self, name), least=1)
@@ -439,16 +442,15 @@ class CILF(Learner):
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
         weights = {f"network.{k}": v.cpu().numpy() for k, v in self._network.state_dict().items()}
         arrays = {
-            "prototypes": to_numpy(self._prototypes),
-            "feature_means": to_numpy(self._feature_means),
             "memory.X": self._memory.X,
             "memory.y": self._memory.y,
             "calibration.X": self._calibration.X,
             "calibration.y": self._calibration.y,
         }
         architecture = {k: None if callable(v) else v for k, v in self._architecture.items()}
-        space = [self._space.embedding, self._space.features]
-        return weights | arrays, {"architecture": architecture, "space": space}
+        centres = {f"centres.{i}": to_numpy(view) for i, view in enumerate(self._centres)}
+        plain = {"architecture": architecture, "scales": list(self._space.scales)}
+        return weights | centres | arrays, plain
 
     def _set_state(self, arrays: Arrays, plain: Mapping[str, Any]) -> None:
         stored_backbone = plain["architecture"]["backbone"]  # None: an own one, handed in again
@@ -458,9 +460,9 @@ class CILF(Learner):
         network.load_state_dict({k: torch.from_numpy(v) for k, v in stored.items()})
         network.eval()
         self._network = network
-        self._prototypes = torch.from_numpy(arrays["prototypes"]).to(network.device)
-        self._feature_means = torch.from_numpy(arrays["feature_means"]).to(network.device)
-        self._space = Space(*plain["space"])
+        self._space = Space(tuple(plain["scales"]))
+        stored_centres = [arrays[f"centres.{i}"] for i in range(len(VIEWS))]
+        self._centres = [torch.from_numpy(view).to(network.device) for view in stored_centres]
         self._memory = Memory(arrays["memory.X"], arrays["memory.y"])
         self._calibration = Memory(arrays["calibration.X"], arrays["calibration.y"])
 
@@ -470,6 +472,11 @@ class _Tuned(NamedTuple):
 
     points: Tensor
     clusters: Clusters
+
+
+def _padded(old: Tensor, new: Tensor) -> Tensor:
+    """The old centres, and the new ones of classes that had none."""
+    return torch.cat([old, new[len(old) :]])
 
 
 def _draw(rows: Tensor, n: int, draws: torch.Generator) -> Tensor:

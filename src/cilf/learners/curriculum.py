@@ -51,4 +51,7 @@ def pace(step: int, start: float, growth: float, every: int) -> float:
     >>> [round(pace(step, 0.2, 3, 10), 2) for step in (0, 9, 10, 20)]
     [0.2, 0.2, 0.6, 1.0]
     """
-    return float(min(start * growth ** (step // every), 1.0))
+    try:
+        return float(min(start * growth ** (step // every), 1.0))
+    except OverflowError:  # no float is that large: all of the window, long since
+        return 1.0

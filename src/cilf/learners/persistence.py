@@ -18,7 +18,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as read_tensors
 from safetensors.numpy import save as pack_tensors
 
-from cilf.core.files import PENDING, replace_file
+from cilf.core.files import PENDING, make_folder, replace_file
 from cilf.core.types import Array
 from cilf.errors import BadConfig, BadInput
 
@@ -38,7 +38,7 @@ def write(folder: Path, description: Mapping[str, Any], arrays: Mapping[str, Arr
         "tensors": {"file": tensors.name, "sha256": digest},
     }
     encoded = _encode(head | {"checksum": _checksum(head)})
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     replace_file(tensors, packed)
     replace_file(folder / HEAD, encoded)
     for leftover in folder.iterdir():
@@ -86,9 +86,10 @@ def _read_head(folder: Path) -> dict[str, Any]:
         what = f"has no {HEAD}" if folder.is_dir() else "is not a folder"
         raise BadInput(f"{folder} is not a model: it {what}; name a folder that save() wrote.")
     try:
-        head = json.loads((folder / HEAD).read_text(encoding="utf-8"))
+        text = (folder / HEAD).read_text(encoding="utf-8")
+        head = json.loads(text, parse_constant=_refuse_constant)
         version = head["format"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise _damaged(folder, f"{HEAD} does not parse") from error
     if isinstance(version, int) and version > FORMAT:
         raise BadInput(
@@ -99,6 +100,10 @@ def _read_head(folder: Path) -> dict[str, Any]:
     if stated != _checksum(head):
         raise _damaged(folder, f"{HEAD} is not what was written")
     return dict(head)
+
+
+def _refuse_constant(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
 
 
 def _damaged(folder: Path, why: str) -> BadInput:

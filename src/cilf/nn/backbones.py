@@ -104,7 +104,9 @@ def make_backbone(
     if len(shape) == 1 and name != "mlp":
         validation.one_of("backbone for vectors", name, ["mlp"])
     factory = BACKBONES[name]
-    return factory(shape) if width is None else factory(shape, width)
+    if width is None:
+        return factory(shape)
+    return factory(shape, validation.whole_number("width", width, least=1))
 
 
 def _own(factory: Factory, shape: tuple[int, ...]) -> nn.Module:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import adaptive_avg_pool2d
 
 from cilf.core import validation
 from cilf.core.random import isolated_torch
 from cilf.core.types import Array, Floats
 from cilf.errors import BadConfig
 from cilf.nn.backbones import Factory, make_backbone
+
+COARSE = 8  # pixels a side of the coarse view of an image
 
 
 class Network(nn.Module):
@@ -33,10 +36,13 @@ class Network(nn.Module):
 
     def features(self, x: Tensor) -> Tensor:
         """What the backbone sees in raw inputs: (n, f), before the head."""
-        per_channel = (1, -1) + (1,) * (x.ndim - 2)
-        scaled = (x.float() - self.mean.view(per_channel)) / self.std.view(per_channel)
-        features: Tensor = self.backbone(scaled)
+        features: Tensor = self.backbone(self.scaled(x))
         return features
+
+    def scaled(self, x: Tensor) -> Tensor:
+        """Raw inputs as the backbone gets them."""
+        per_channel = (1, -1) + (1,) * (x.ndim - 2)
+        return (x.float() - self.mean.view(per_channel)) / self.std.view(per_channel)
 
     def standardise(self, X: Tensor) -> None:
         """Take mean and deviation of each feature (vectors) or channel (images) from ``X``."""
@@ -103,20 +109,30 @@ def _n_features(backbone: nn.Module, shape: tuple[int, ...]) -> int:
 @torch.no_grad()
 def embed(network: Network, X: Tensor, batch_size: int = 512) -> Tensor:
     """The embedding of every instance, with the network in evaluation mode."""
-    return features_and_embedding(network, X, batch_size)[1]
+    return views(network, X, batch_size)[0]
 
 
 @torch.no_grad()
-def features_and_embedding(
-    network: Network, X: Tensor, batch_size: int = 512
-) -> tuple[Tensor, Tensor]:
-    """What the backbone sees in every instance, and its embedding, in evaluation mode."""
+def views(network: Network, X: Tensor, batch_size: int = 512) -> list[Tensor]:
+    """Every instance three times: its embedding, the backbone's features, a coarse input.
+
+    The coarse input is the scaled vector itself, or the scaled image at no more than 8 x 8 pixels.
+    The network is in evaluation mode.
+    """
     was_training = network.training
     network.eval()
-    features = torch.cat([network.features(batch) for batch in torch.split(X, batch_size)])
-    embedding: Tensor = network.head(features)
+    batches = [_views_of_batch(network, batch) for batch in torch.split(X, batch_size)]
     network.train(was_training)
-    return features, embedding
+    return [torch.cat(parts) for parts in zip(*batches, strict=True)]
+
+
+def _views_of_batch(network: Network, batch: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    scaled = network.scaled(batch)
+    features = network.backbone(scaled)
+    if scaled.ndim == 4:
+        height, width = (min(COARSE, side) for side in scaled.shape[2:])
+        scaled = adaptive_avg_pool2d(scaled, (height, width))
+    return network.head(features), features, scaled.flatten(1)
 
 
 def to_numpy(tensor: Tensor) -> Floats:

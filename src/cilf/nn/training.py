@@ -36,6 +36,9 @@ class Settings:
     def __post_init__(self) -> None:
         validation.whole_number("epochs", self.epochs, least=0)
         validation.number("learning_rate", self.learning_rate, least=0.0)
+        validation.number("weight_decay", self.weight_decay, least=0.0)
+        if self.clip is not None:
+            validation.number("clip", self.clip, least=0.0)
         validation.one_of("schedule", self.schedule, ["constant", "cosine"])
 
     def rate(self, epoch: int) -> float:
