@@ -63,7 +63,7 @@ def test_the_content_is_on_disk_before_it_takes_the_name(
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(BadInput, match="cannot make .*file/inside .*: name another folder"):
+    with pytest.raises(BadInput, match=r"cannot make .*file/inside .*: name another folder"):
         make_folder(tmp_path / "file" / "inside")
     make_folder(tmp_path / "new" / "inside")
     make_folder(tmp_path / "new" / "inside")

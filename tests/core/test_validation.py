@@ -279,7 +279,7 @@ def test_masked_values_are_refused_and_an_empty_mask_is_not() -> None:
 
 @pytest.mark.parametrize("y", [{1, 2}, {1: "a", 2: "b"}, "ab"])
 def test_labels_have_to_come_in_an_order(y: Any) -> None:
-    with pytest.raises(BadInput, match="y is .*: give a sequence of labels"):
+    with pytest.raises(BadInput, match=r"y is .*: give a sequence of labels"):
         validation.labels(y, n=2)
 
 

@@ -135,6 +135,26 @@ def test_bad_parameters_are_refused_before_fitting(digits: tuple[Array, Array]) 
         CILF(beta=1.5).fit(*known)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [{"count": "zz"}, {"k_max": -1}, {"leniency": 2}, {"pace_start": 0}, {"update_epochs": -1}],
+    ids=str,
+)  # fmt: skip
+def test_bad_parameters_are_refused_after_fitting_too(
+    fitted: CILF, window: Array, change: dict[str, object]
+) -> None:
+    learner = copy.deepcopy(fitted).set_params(**change)
+    with pytest.raises(BadConfig, match=next(iter(change))):
+        learner.detect(window)
+    with pytest.raises(BadConfig, match=next(iter(change))):
+        learner.update(window, ["new"] * len(window))
+
+
+def test_a_training_that_diverges_is_refused(digits: tuple[Array, Array]) -> None:
+    with pytest.raises(BadConfig, match="lower"):
+        CILF(learning_rate=1e6, **QUICK).fit(*of_classes(digits, range(3), 0, 45))
+
+
 def test_own_backbone_is_handed_in_again_on_load(
     digits: tuple[Array, Array], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -171,3 +171,9 @@ def test_constant_data() -> None:
 def test_parameters_that_cannot_work_are_refused(name: str, value: object) -> None:
     with pytest.raises(BadConfig, match=name):
         IForest().set_params(**{name: value}).fit(around([(0, 0), (9, 9)]), ["a", "b"] * 30)
+
+
+def test_values_however_far_away_are_novel(learner: IForest) -> None:
+    found = learner.detect(np.full((5, 2), 1e30))
+    assert found.is_novel.all()
+    assert np.isfinite(found.embedding).all()

@@ -273,3 +273,18 @@ def test_a_device_that_is_not_there_is_refused(absent: str) -> None:
 def test_something_else_than_a_name_is_refused() -> None:
     with pytest.raises(BadConfig, match="unknown device 'None'"):
         resolve_device(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+def test_inputs_are_scaled_whatever_their_unit(scale: float) -> None:
+    x = torch.tensor([[1.0], [2.0], [3.0]]) * scale
+    network = make_network("mlp", (1,), embedding_size=2, width=4, seed=0, device=CPU)
+    network.standardise(x)
+    root = 1.5**0.5
+    torch.testing.assert_close(network.scaled(x), torch.tensor([[-root], [0.0], [root]]))
+
+
+def test_inputs_however_far_away_have_an_embedding_whose_square_is_finite() -> None:
+    network = make_network("mlp", (1,), embedding_size=2, width=4, seed=0, device=CPU)
+    z = embed(network, torch.tensor([[1e38], [-1e38]]))
+    assert z.square().sum().isfinite()

@@ -347,3 +347,11 @@ def test_shuffled_is_seeded_and_differs_between_epochs() -> None:
     assert orders(0) == orders(0)
     assert orders(0) != orders(1)
     assert orders(0)[0] != orders(0)[1]
+
+
+def test_a_loss_that_is_no_number_ends_the_training() -> None:
+    def broken(z: Tensor, rows: Tensor) -> Tensor:
+        return error(z, rows) * math.nan
+
+    with pytest.raises(BadConfig, match="the loss became nan in epoch 1: lower the learning rate"):
+        train(linear(), Settings(2, 0.1), objective=broken)

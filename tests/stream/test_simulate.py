@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from cilf.core import Label, Window
 from cilf.core.types import Array
 from cilf.data import Dataset, load_dataset
-from cilf.errors import BadConfig
+from cilf.errors import BadConfig, BadInput
 from cilf.stream import Stream, multiple_novel, single_novel
 
 PER_CLASS, PER_CLASS_TEST = 60, 9
@@ -350,3 +350,9 @@ def test_multiple_needs_two_classes_to_come() -> None:
     with pytest.raises(BadConfig, match=r"n_initial is 9.*leaves at least 2 to come"):
         multiple_novel(INTS, n_initial=9)
     assert len(single_novel(INTS, n_initial=9)) == 1
+
+
+@pytest.mark.parametrize("make", [single_novel, multiple_novel])
+def test_the_name_of_a_data_set_is_not_a_data_set(make: Callable[..., Stream]) -> None:
+    with pytest.raises(BadInput, match="dataset is 'digits': give a Dataset"):
+        make("digits")

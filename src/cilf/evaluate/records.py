@@ -122,7 +122,8 @@ class RunFolder:
         if not path.exists():
             return None
         try:
-            with np.load(path, allow_pickle=False) as arrays:
+            packed = io.BytesIO(path.read_bytes())
+            with np.load(packed, allow_pickle=False) as arrays:
                 return Drawing(**{name: arrays[name] for name in arrays.files})
         except (OSError, ValueError, TypeError, AttributeError, EOFError, BadZipFile) as error:
             raise BadInput(f"{path} is damaged: run that window again, or remove it.") from error

@@ -29,7 +29,9 @@ def make(name: str, **parameters: Any) -> Learner:
     ...
     cilf.errors.BadConfig: unknown parameter of 'cilf' 'sed': did you mean 'seed'? Known: ...
     """
-    return LEARNERS[validation.one_of("learner", name, LEARNERS)]().set_params(**parameters)
+    learner = LEARNERS[validation.one_of("learner", name, LEARNERS)]().set_params(**parameters)
+    learner._check_parameters()
+    return learner
 
 
 def load(folder: str | Path, *, learner: type[Learner] | None = None, **parameters: Any) -> Learner:

@@ -72,7 +72,7 @@ class Learner(ABC):
         """Take back what ``_get_state`` gave; classes and shape are already set."""
 
     def _check_parameters(self) -> None:  # noqa: B027 - most learners need none
-        """Refuse parameters that cannot work; called before fitting."""
+        """Refuse parameters that cannot work; called before anything is done with them."""
 
     # ------------------------------------------------------------- what users call
 
@@ -103,11 +103,13 @@ class Learner(ABC):
         Changes nothing: the learner is the same afterwards.
         """
         X = self._checked(X)
+        self._check_parameters()
         return self._detect(X, validation.n_novel(n_novel, window=len(X)))
 
     def update(self, X: Any, y: Any) -> Self:
         """Learn labelled instances, of new classes or of known ones."""
         X = self._checked(X)
+        self._check_parameters()
         y = validation.labels(y, n=len(X), kind=self.classes_.dtype.kind)
         arrived = validation.in_order_of_appearance(y, self._classes)
         classes = self._classes + arrived

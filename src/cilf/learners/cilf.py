@@ -13,6 +13,7 @@ from torch import Tensor
 from cilf.core import Detection, validation
 from cilf.core.random import derived_seed, generator, torch_generator
 from cilf.core.types import Array, Floats, Ints
+from cilf.errors import BadConfig
 from cilf.learners import curriculum, novel_count
 from cilf.learners.base import Arrays, Learner
 from cilf.learners.clustering import Clusters, fill_empty, semi_supervised_kmeans, silhouette
@@ -383,6 +384,10 @@ class CILF(Learner):
             centres = [annealed(_padded(old, new), new, present, 0.0) for old, new in pairs]
         if not self.exact_prototypes:
             centres[0] = prototypes
+        if not all(bool(torch.isfinite(view).all()) for view in centres):
+            raise BadConfig(
+                "training diverged (the embedding is not finite): lower learning_rate or clip."
+            )
         n_views = VIEWS.index(self.cluster_on) + 1
         self._network, self._centres = network, centres
         self._space = Space.fitted(seen[:n_views])
@@ -429,13 +434,19 @@ class CILF(Learner):
         validation.one_of("order", self.order, ["certainty", "weights", "none"])
         for name in ("embedding_size", "batch_size", "k_max", "pace_every", "detect_steps"):
             validation.whole_number(name, getattr(self, name), least=1)
-        for name in ("epochs", "detect_epochs", "update_epochs", "replay", "memory_size"):
+        for name in (
+            "epochs", "detect_epochs", "update_epochs", "replay", "memory_size", "calibration_size",
+        ):  # fmt: skip
             validation.whole_number(name, getattr(self, name), least=0)
-        validation.whole_number("calibration_size", self.calibration_size, least=0)
-        for name in ("beta", "cluster_beta", "gamma", "pace_start"):
+        for name in ("beta", "cluster_beta", "gamma", "leniency"):
             validation.number(name, getattr(self, name), least=0.0, most=1.0)
-        for name in ("alpha", "margin", "lambda1", "lambda2", "distill", "surplus"):
+        for name in (
+            "alpha", "margin", "lambda1", "lambda2", "distill", "surplus", "least_share",
+            "learning_rate", "detect_learning_rate", "update_learning_rate", "weight_decay",
+        ):  # fmt: skip
             validation.number(name, getattr(self, name), least=0.0)
+        validation.number("pace_start", self.pace_start, least=1e-6, most=1.0)
+        validation.number("pace_growth", self.pace_growth, least=1.0)
 
     # ------------------------------------------------------ saving and loading
 
@@ -481,6 +492,5 @@ def _padded(old: Tensor, new: Tensor) -> Tensor:
 
 def _draw(rows: Tensor, n: int, draws: torch.Generator) -> Tensor:
     """``n`` of these rows, with replacement; none of none."""
-    if len(rows) == 0:
-        return rows
-    return rows.cpu()[torch.randint(len(rows), (n,), generator=draws)]
+    rows = rows.cpu()
+    return rows[torch.randint(len(rows), (n,), generator=draws)] if len(rows) else rows

@@ -16,6 +16,7 @@ from cilf.learners import splitting
 from cilf.learners.base import Arrays, Learner
 from cilf.nn.losses import squared_distances
 from cilf.nn.memory import Memory
+from cilf.nn.network import FARTHEST
 
 
 class IForest(Learner):
@@ -125,7 +126,7 @@ class IForest(Learner):
         self._forest = IsolationForest(**settings).fit(self._embed(sample))
 
     def _embed(self, X: Array) -> Floats:
-        scaled = (X - self._mean) / self._std
+        scaled = np.clip((X - self._mean) / self._std, -FARTHEST, FARTHEST)
         return scaled.reshape(len(X), -1).astype(np.float32)
 
     def _predict(self, X: Array) -> Ints:
@@ -181,4 +182,4 @@ def _scaling(X: Array) -> tuple[Array, Array]:
     axes = {2: (0,), 3: (0, 1, 2), 4: (0, 1, 2)}[X.ndim]
     mean = X.mean(axes, dtype=np.float64)
     std = X.std(axes, dtype=np.float64)
-    return mean, np.where(std > 1e-6 * (1 + np.abs(mean)), std, 1.0)
+    return mean, np.where(std > 1e-6 * np.abs(mean), std, 1.0)

@@ -13,6 +13,7 @@ from cilf.core.types import Array, Floats
 from cilf.errors import BadConfig
 from cilf.nn.backbones import Factory, make_backbone
 
+FARTHEST = 1e6  # deviations from the mean; squares of what lies beyond would not be finite
 COARSE = 8  # pixels a side of the coarse view of an image
 
 
@@ -42,7 +43,8 @@ class Network(nn.Module):
     def scaled(self, x: Tensor) -> Tensor:
         """Raw inputs as the backbone gets them."""
         per_channel = (1, -1) + (1,) * (x.ndim - 2)
-        return (x.float() - self.mean.view(per_channel)) / self.std.view(per_channel)
+        scaled = (x.float() - self.mean.view(per_channel)) / self.std.view(per_channel)
+        return scaled.clamp(-FARTHEST, FARTHEST)
 
     def standardise(self, X: Tensor) -> None:
         """Take mean and deviation of each feature (vectors) or channel (images) from ``X``."""
@@ -50,7 +52,7 @@ class Network(nn.Module):
         X = X.float()
         std = X.std(dim=axes, correction=0)
         self.mean.copy_(X.mean(dim=axes))
-        self.std.copy_(torch.where(std > 1e-6 * (1 + self.mean.abs()), std, 1.0))
+        self.std.copy_(torch.where(std > 1e-6 * self.mean.abs(), std, 1.0))
 
     @property
     def device(self) -> torch.device:

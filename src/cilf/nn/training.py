@@ -11,6 +11,7 @@ from torch import Tensor
 
 from cilf.core import progress, validation
 from cilf.core.random import isolated_torch, torch_generator
+from cilf.errors import BadConfig
 from cilf.nn.augment import make_augmentation
 from cilf.nn.network import Network
 
@@ -89,6 +90,11 @@ def epochs(
             with isolated_torch(seed, purpose, "dropout", number):
                 done = _one_epoch(
                     network, instances, batches(number), objective, optimizer, settings.clip, number
+                )
+            if not math.isfinite(done.loss):
+                raise BadConfig(
+                    f"{purpose}: the loss became {done.loss} in epoch {number + 1}: lower the "
+                    "learning rate, or bring the instances to a smaller scale."
                 )
             progress.report(purpose, number + 1, settings.epochs)
             yield done

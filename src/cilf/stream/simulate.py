@@ -11,7 +11,7 @@ from cilf.core import Label, Labelled, Window, validation
 from cilf.core.random import generator
 from cilf.core.types import Ints
 from cilf.data import Dataset
-from cilf.errors import BadConfig
+from cilf.errors import BadConfig, BadInput
 from cilf.stream.plan import Plan, make_plan, paper_protocol
 
 INITIAL_SHARE = 0.4  # of a class's training instances; the windows share the rest evenly
@@ -81,7 +81,7 @@ def single_novel(
         n_vanishing: how many known classes leave for good, each at the end of a random window.
         imbalance: size of the largest over the smallest class in a window.
     """
-    default = paper_protocol(len(dataset.classes)).single_initial
+    default = paper_protocol(_n_classes(dataset)).single_initial
     plan = make_plan(
         dataset.classes, n_initial=default if n_initial is None else n_initial,
         novel_range=(1, 1), n_quiet=n_quiet, n_vanishing=n_vanishing, n_windows=n_windows,
@@ -109,7 +109,7 @@ def multiple_novel(
 
     The other arguments are those of :func:`single_novel`; ``max_novel`` is the paper's if None.
     """
-    protocol = paper_protocol(len(dataset.classes))
+    protocol = paper_protocol(_n_classes(dataset))
     most = protocol.max_novel if max_novel is None else max_novel
     plan = make_plan(
         dataset.classes, n_initial=protocol.multiple_initial if n_initial is None else n_initial,
@@ -118,6 +118,12 @@ def multiple_novel(
     )  # fmt: skip
     sizes = _Sizes(initial_size, window_size, holdout_size, imbalance)
     return _deal_out(dataset, "multiple", plan, sizes, seed)
+
+
+def _n_classes(dataset: Dataset) -> int:
+    if not isinstance(dataset, Dataset):
+        raise BadInput(f"dataset is {dataset!r}: give a Dataset, as load_dataset(name) does.")
+    return len(dataset.classes)
 
 
 @dataclass(frozen=True)
