@@ -3,7 +3,8 @@
     .venv/bin/python benchmarks/digits.py --seeds 0 1 2
 
 Each run is kept under ``runs/digits`` (finished ones are not run again), the table is written
-to ``benchmarks/results/digits.{md,json}``. Forgetting is measured against ``joint``.
+to ``benchmarks/results/digits.{md,json}`` and, in short, to the README. Forgetting is measured
+against ``joint``.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from cilf.evaluate import summarize
 from cilf.report import Table
 
 RESULTS = Path(__file__).parent / "results"
+README = Path(__file__).parent.parent / "README.md"
 COLUMNS = {
     "na": "NA", "macro_f": "Macro-F", "micro_f": "Micro-F", "auroc": "AUROC",
     "k_exact": "K exact", "k_within_one": "K within 1", "holdout_first": "first classes",
@@ -84,6 +86,24 @@ def write(rows: list[dict[str, object]], seeds: list[int]) -> None:
     record = {"command": command, "seeds": seeds, "rows": rows} | provenance()
     (RESULTS / "digits.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print(table.to_markdown())
+    write_readme(rows, seeds, command)
+
+
+def write_readme(rows: list[dict[str, object]], seeds: list[int], command: str) -> None:
+    """Replace what stands between the two marks in the README."""
+    shown = ("na", "auroc", "k_exact", "k_within_one", "holdout_first", "holdout_all", "forgetting")
+    lines = []
+    for row in rows:
+        quiet = ", one quiet window" if row.get("n_quiet") else ""
+        cells = [f"{row[name][0]:.3f}" for name in shown]  # type: ignore[index]
+        lines.append([f"{row['scenario']}{quiet}", f"`{row['learner']}`", *cells])
+    table = Table("", ["stream", "learner", *(COLUMNS[name] for name in shown)], lines)
+    body = table.to_markdown().split("\n\n", 1)[1]  # without the title
+    text = f"{body}\n{len(seeds)} seeds, `{command}`."
+    before, rest = README.read_text(encoding="utf-8").split("<!-- digits -->")
+    after = rest.split("<!-- /digits -->")[1]
+    parts = [before, "<!-- digits -->\n", text, "\n<!-- /digits -->", after]
+    README.write_text("".join(parts), encoding="utf-8")
 
 
 if __name__ == "__main__":

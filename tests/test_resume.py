@@ -15,21 +15,28 @@ import pytest
 from cilf.benchmark import RunConfig, run_cell
 from cilf.evaluate import RunFolder, read_records
 
-CONFIG = RunConfig.of(
-    learner="iforest", data="digits", scenario="multiple",
-    parameters={"n_estimators": 50}, stream={"n_quiet": 1, "window_size": 10},
-)  # fmt: skip
+QUICK = {
+    "iforest": {"n_estimators": 50},
+    "cilf": {"epochs": 3, "update_epochs": 2, "detect_epochs": 2, "detect_steps": 5, "k_max": 3},
+}
 PATIENCE = 120.0  # seconds until a process that does not get there is given up
 
 
-def start(out: Path, *options: str) -> subprocess.Popen[str]:
+def config_of(learner: str) -> RunConfig:
+    return RunConfig.of(
+        learner=learner, data="digits", scenario="multiple",
+        parameters=QUICK[learner], stream={"n_quiet": 1, "window_size": 10},
+    )  # fmt: skip
+
+
+def start(config: RunConfig, out: Path, *options: str) -> subprocess.Popen[str]:
     # A background job may be started with interrupts ignored: have them on in any case.
     program = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
         "from cilf.cli import main; main()"
     )
-    changes = [part for change in CONFIG.changes() for part in ("--set", change)]
-    arguments = ["run", "--learner", "iforest", *changes, "--out", str(out), *options]
+    changes = [part for change in config.changes() for part in ("--set", change)]
+    arguments = ["run", "--learner", config.learner, *changes, "--out", str(out), *options]
     return subprocess.Popen(
         [sys.executable, "-c", program, *arguments],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -52,41 +59,39 @@ def untimed(out: Path) -> list[dict[str, Any]]:
     return records
 
 
-@pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    out = tmp_path_factory.mktemp("whole") / "run"
-    assert len(list(run_cell(CONFIG, out))) == 4
+def uninterrupted(config: RunConfig, out: Path) -> list[dict[str, Any]]:
+    assert len(list(run_cell(config, out))) == 4
     return untimed(out)
 
 
-def test_a_run_killed_again_and_again_ends_as_if_it_never_was(
-    tmp_path: Path, uninterrupted: list[dict[str, Any]]
-) -> None:
-    out = tmp_path / "run"
+@pytest.mark.parametrize("learner", QUICK)
+def test_a_run_killed_again_and_again_ends_as_if_it_never_was(tmp_path: Path, learner: str) -> None:
+    config, out = config_of(learner), tmp_path / "run"
+    whole = uninterrupted(config, tmp_path / "whole")
     moments = [
         (out / "checkpoint" / "000" / "model.json").exists,  # fitted
         lambda: len(RunFolder(out).read_records()) >= 1,  # recorded, perhaps not yet saved
         (out / "windows" / "002.npz").exists,  # in the middle of a window
     ]
     for moment in moments:
-        process = start(out, "--resume")
+        process = start(config, out, "--resume")
         stop(process, moment, signal.SIGKILL)
         assert process.returncode == -signal.SIGKILL
-        assert len(RunFolder(out).read_records()) < len(uninterrupted)
-    process = start(out, "--resume")
+        assert len(RunFolder(out).read_records()) < len(whole)
+    process = start(config, out, "--resume")
     process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
-    assert untimed(out) == uninterrupted
+    assert untimed(out) == whole
     assert (out / "report.html").is_file()
     assert len(RunFolder(out).read_run()["resumed"]) == len(moments)
 
 
-def test_ctrl_c_says_how_to_go_on(tmp_path: Path, uninterrupted: list[dict[str, Any]]) -> None:
-    out = tmp_path / "run"
-    process = start(out)
+def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
+    config, out = config_of("iforest"), tmp_path / "run"
+    process = start(config, out)
     said = stop(process, lambda: len(RunFolder(out).read_records()) >= 1, signal.SIGINT)
     assert process.returncode == 130
     assert "--resume" in said.splitlines()[-1]
     assert "Traceback" not in said
-    list(run_cell(CONFIG, out, resume=True))
-    assert untimed(out) == uninterrupted
+    list(run_cell(config, out, resume=True))
+    assert untimed(out) == uninterrupted(config, tmp_path / "whole")
