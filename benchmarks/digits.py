@@ -96,7 +96,7 @@ def write_readme(rows: list[dict[str, object]], seeds: list[int], command: str) 
     for row in rows:
         quiet = ", one quiet window" if row.get("n_quiet") else ""
         cells = [f"{row[name][0]:.3f}" for name in shown]  # type: ignore[index]
-        lines.append([f"{row['scenario']}{quiet}", f"`{row['learner']}`", *cells])
+        lines.append([f"{row['scenario']}{quiet}", str(row["learner"]), *cells])
     table = Table("", ["stream", "learner", *(COLUMNS[name] for name in shown)], lines)
     body = table.to_markdown().split("\n\n", 1)[1]  # without the title
     text = f"{body}\n{len(seeds)} seeds, `{command}`."

@@ -48,7 +48,8 @@ class CILF(Learner):
     distillation and prototypes held in place (Algorithm 3).
 
     Args:
-        seed: decides weights, batches, clustering, memory; equal seeds give equal results.
+        seed: decides weights, batches, clustering, memory; equal seeds give equal results (on the
+            CPU: some of torch's sums on GPUs are not deterministic).
         device: "auto", "cpu", "cuda", ...
         backbone: "auto", "mlp", "convnet", "resnet18", or a function from the shape of one
             instance to a module.
