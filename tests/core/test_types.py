@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from cilf.core import Detection, Labelled, WindowRecord
+from cilf.core import Detection, Labelled, Window, WindowRecord
 
 
 def detection(cluster: list[int]) -> Detection:
@@ -74,3 +74,8 @@ def test_undefined_accuracy_of_a_group_is_null_too() -> None:
 
 def test_every_field_is_written() -> None:
     assert list(record().to_json()) == [field.name for field in dataclasses.fields(WindowRecord)]
+
+
+def test_a_window_without_identities_numbers_its_rows() -> None:
+    window = Window(1, np.zeros((3, 2)), np.array([0, 1, 0]), novel=(1,), known=(0,))
+    assert window.ids.tolist() == ["0", "1", "2"]

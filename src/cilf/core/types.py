@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +34,12 @@ class Window:
     y: Array  # (n,) true labels: answers to queries and scores come from here
     novel: tuple[Label, ...]  # classes that start in this window
     known: tuple[Label, ...]  # classes that came earlier and are still around
-    ids: Array  # (n,) identity of each instance in its data set
+    ids: Array = field(default_factory=lambda: np.empty(0, dtype=str))
+    """(n,) identity of each instance in its data set; row numbers if none are given."""
+
+    def __post_init__(self) -> None:
+        if len(self.ids) != len(self.y):
+            object.__setattr__(self, "ids", np.arange(len(self.y)).astype(str))
 
 
 @dataclass(frozen=True)
