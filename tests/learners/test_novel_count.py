@@ -30,40 +30,25 @@ def draws() -> torch.Generator:
     return torch.Generator().manual_seed(0)
 
 
+def counted(z: torch.Tensor, seed: int) -> int:
+    """What the rule says of a window beside held-out instances of the known classes."""
+    held_out, labels = around(KNOWN, 20, seed), torch.arange(3).repeat_interleave(20)
+    clusterings = {k: semi_supervised_kmeans(z, KNOWN, k, generator=draws()) for k in range(7)}
+    return excess_mass(
+        clusterings, z, held_out, labels, surplus=2, least_share=0.4, leniency=0.15,
+        generator=draws(),
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("n_novel", [0, 1, 2, 3])
 def test_separated_classes_are_counted_right(n_novel: int, seed: int) -> None:
     z = torch.cat([around(KNOWN, 100, seed), around(NOVEL[:n_novel], 100, seed + 50)])
-    held_out, labels = around(KNOWN, 20, seed + 100), torch.arange(3).repeat_interleave(20)
-    clusterings = {k: semi_supervised_kmeans(z, KNOWN, k, generator=draws()) for k in range(7)}
-    found = excess_mass(
-        clusterings,
-        z,
-        held_out,
-        labels,
-        surplus=2,
-        least_share=0.4,
-        leniency=0.15,
-        generator=draws(),
-    )
-    assert found == n_novel
+    assert counted(z, seed + 100) == n_novel
 
 
 def test_a_window_without_known_classes_is_counted_by_held_out_ones() -> None:
-    z = around(NOVEL[:2], 100, seed=1)
-    held_out, labels = around(KNOWN, 20, seed=2), torch.arange(3).repeat_interleave(20)
-    clusterings = {k: semi_supervised_kmeans(z, KNOWN, k, generator=draws()) for k in range(5)}
-    found = excess_mass(
-        clusterings,
-        z,
-        held_out,
-        labels,
-        surplus=2,
-        least_share=0.4,
-        leniency=0.15,
-        generator=draws(),
-    )
-    assert found == 2
+    assert counted(around(NOVEL[:2], 100, seed=1), seed=2) == 2
 
 
 def test_a_cluster_that_known_data_explain_is_not_real() -> None:
