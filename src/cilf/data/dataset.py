@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -22,10 +24,32 @@ class Split:
     def __len__(self) -> int:
         return len(self.y)
 
+    def __iter__(self) -> Iterator[Array]:
+        """Instances, then labels, so that ``learner.fit(*data.train)`` reads as it should."""
+        return iter((self.X, self.y))
+
+
+@dataclass(frozen=True)
+class Instances:
+    """Unlabelled instances and the identity of each (a path, or a row)."""
+
+    X: Array  # (n, ...)
+    ids: Array  # (n,)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
 
 @dataclass(frozen=True)
 class Dataset:
     """Labelled data with a name; every class has to be in the training split.
+
+    Attributes:
+        name: what it was loaded as.
+        train: makes the stream.
+        test: is the hold-out.
+        n_drawn: how many of its classes a stream takes, chosen by the stream's seed; all if None.
+        original_rows: training and test rows of the original, if this is known to be a part of it.
 
     >>> data = Dataset.from_arrays("toy", [[0.0], [1.0]], ["a", "b"], [[0.5]], ["a"])
     >>> data.classes
@@ -35,6 +59,8 @@ class Dataset:
     name: str
     train: Split
     test: Split
+    n_drawn: int | None = None
+    original_rows: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         unknown = set(self.test.y.tolist()) - set(self.train.y.tolist())
@@ -54,6 +80,12 @@ class Dataset:
     def shape(self) -> tuple[int, ...]:
         """The shape of one instance."""
         return self.train.X.shape[1:]
+
+    def describe(self) -> dict[str, Any]:
+        """What records say about it."""
+        rows = {"train_rows": len(self.train), "test_rows": len(self.test)}
+        about = {"n_classes": self.n_drawn or len(self.classes), "instance_shape": list(self.shape)}
+        return rows | about | {"part_of_rows": self.original_rows and list(self.original_rows)}
 
     @classmethod
     def from_arrays(

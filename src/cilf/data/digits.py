@@ -16,7 +16,11 @@ def load_digits() -> Dataset:
     labels = raw.target.astype(np.int64)
     rows = np.arange(len(labels))
     train, test = train_test_split(rows, test_size=0.2, stratify=labels, random_state=0)
-    return Dataset("digits", *(_rows(images, labels, np.sort(part)) for part in (train, test)))
+    return Dataset(
+        "digits",
+        train=_rows(images, labels, np.sort(train)),
+        test=_rows(images, labels, np.sort(test)),
+    )
 
 
 def _rows(images: np.ndarray, labels: np.ndarray, rows: np.ndarray) -> Split:

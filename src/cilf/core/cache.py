@@ -1,0 +1,73 @@
+"""Results that are slow to make, kept on disk under a hash of everything they depend on.
+
+The folder is ``CILF_CACHE`` if that is set, else ``cilf`` in the user's cache folder. It may be
+removed at any time: what is missing is made again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from cilf.core.files import make_folder
+
+VARIABLE = "CILF_CACHE"
+
+
+def cache_folder() -> Path:
+    """Where cached things live."""
+    if named := os.environ.get(VARIABLE):
+        return Path(named).expanduser()
+    user_cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(user_cache).expanduser() / "cilf"
+
+
+def cached_folder(kind: str, key: Mapping[str, Any], make: Callable[[Path], None]) -> Path:
+    """The folder kept under this key; ``make`` fills an empty one the first time.
+
+    It appears whole or not at all, also when several processes make it at once.
+    """
+    folder = cache_folder() / kind / digest(key)
+    if folder.is_dir():
+        return folder
+    make_folder(folder.parent)
+    pending = Path(tempfile.mkdtemp(prefix="pending-", dir=folder.parent))
+    try:
+        make(pending)
+        _put(pending, folder)
+    finally:
+        shutil.rmtree(pending, ignore_errors=True)
+    return folder
+
+
+def _put(pending: Path, folder: Path) -> None:
+    try:
+        pending.rename(folder)
+    except OSError:
+        if not folder.is_dir():  # otherwise another process was faster, with the same content
+            raise
+
+
+def digest(key: Mapping[str, Any]) -> str:
+    """A short hash of plain values.
+
+    >>> digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
+    True
+    """
+    text = json.dumps(key, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def fingerprint(files: Iterable[Path]) -> str:
+    """A hash of names, sizes and times of change: another one as soon as a file is another."""
+    hashed = hashlib.blake2b(digest_size=16)
+    for path in files:
+        status = path.stat()
+        hashed.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
+    return hashed.hexdigest()

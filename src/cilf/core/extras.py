@@ -1,0 +1,29 @@
+"""Packages that only some users need: imported when used, named when missing."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import Any
+
+from cilf.errors import BadConfig
+
+
+def optional(module: str, *, extra: str, purpose: str) -> Any:
+    """A module of an extra; if it is not installed, the line says what to install.
+
+    >>> optional("no_such_package", extra="data", purpose="reading tables")
+    Traceback (most recent call last):
+    ...
+    cilf.errors.BadConfig: reading tables needs no_such_package: pip install 'cilf[data]'.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise BadConfig(f"{purpose} needs {package}: pip install 'cilf[{extra}]'.") from error
+
+
+def installed(module: str) -> bool:
+    """Whether a module could be imported, without importing it."""
+    return importlib.util.find_spec(module) is not None
