@@ -86,5 +86,5 @@ $(REPORT): pyproject.toml constraints.txt $(MADE)
 
 comma := ,
 $(DEV): pyproject.toml constraints.txt $(MADE)
-	$(call install,dev$(comma)report)
+	$(call install,dev$(comma)report$(comma)data$(comma)pretrained$(comma)text)
 	@touch $@ $(REPORT)

@@ -9,9 +9,12 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
+
+if TYPE_CHECKING:  # data are loaded without torch, which takes seconds to import
+    import torch
 
 
 def _entropy(seed: int, purpose: tuple[str | int, ...]) -> list[int]:
@@ -36,6 +39,8 @@ def derived_seed(seed: int, *purpose: str | int) -> int:
 
 def torch_generator(seed: int, *purpose: str | int) -> torch.Generator:
     """A torch generator (on the CPU) for one purpose."""
+    import torch
+
     return torch.Generator().manual_seed(derived_seed(seed, *purpose))
 
 
@@ -45,6 +50,8 @@ def isolated_torch(seed: int, *purpose: str | int) -> Iterator[None]:
 
     Only for code that cannot be handed a generator: module initialisation and dropout.
     """
+    import torch
+
     cuda = list(range(torch.cuda.device_count()))
     with torch.random.fork_rng(devices=cuda):
         torch.random.manual_seed(derived_seed(seed, *purpose))

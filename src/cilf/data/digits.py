@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.datasets import load_digits as sklearn_digits
-from sklearn.model_selection import train_test_split
 
 from cilf.data.dataset import Dataset, Split
 
 
 def load_digits() -> Dataset:
     """The digits as 8 x 8 uint8 images (0..255); one fixed, stratified fifth is the test split."""
+    from sklearn.datasets import load_digits as sklearn_digits  # a second to import
+    from sklearn.model_selection import train_test_split
+
     raw = sklearn_digits()
     images = np.round(raw.images * (255 / 16)).astype(np.uint8)
     labels = raw.target.astype(np.int64)

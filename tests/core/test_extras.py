@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from cilf.core.extras import installed, optional
+from cilf.errors import BadConfig
+
+
+def test_a_module_that_is_there_is_given() -> None:
+    assert optional("json", extra="data", purpose="reading") is sys.modules["json"]
+
+
+def test_a_missing_one_is_named_with_the_command() -> None:
+    with pytest.raises(BadConfig, match=r"^reading needs nothing_here: pip install 'cilf\[data\]'"):
+        optional("nothing_here.inside", extra="data", purpose="reading")
+
+
+def test_what_is_installed_is_known_without_importing_it() -> None:
+    assert installed("json")
+    assert not installed("nothing_here")
