@@ -69,5 +69,6 @@ def fingerprint(files: Iterable[Path]) -> str:
     hashed = hashlib.blake2b(digest_size=16)
     for path in files:
         status = path.stat()
-        hashed.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
+        hashed.update(os.fsencode(path))  # a name need not be UTF-8
+        hashed.update(f"\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
     return hashed.hexdigest()

@@ -1,23 +1,85 @@
-"""Data sets by name: ``load_dataset(name)`` gives a :class:`Dataset`.
+"""Data sets by name, from the hub or from a path: ``load_dataset`` gives a :class:`Dataset`.
 
-A loader family is one file with one function that returns a Dataset; ``DATASETS`` names them.
+A loader family is one file. ``DATASETS`` names those that need no path.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 from cilf.core import validation
-from cilf.data.dataset import Dataset, Split
+from cilf.data import hub, named, paths
+from cilf.data.dataset import Dataset, Instances, Split
 from cilf.data.digits import load_digits
+from cilf.data.options import Options
+from cilf.errors import BadConfig
 
-__all__ = ["DATASETS", "Dataset", "Split", "load_dataset"]
+__all__ = ["DATASETS", "Dataset", "Instances", "Split", "load_dataset", "load_instances"]
 
-DATASETS: dict[str, Callable[[], Dataset]] = {"digits": load_digits}
+DATASETS: dict[str, Callable[[], Dataset]] = {"digits": load_digits} | {
+    name: partial(named.load_named, name) for name in named.ORIGINALS
+}
 
 
-def load_dataset(name: str) -> Dataset:
-    """Load a data set by its name.
+def load_dataset(
+    name: str | Path,
+    *,
+    label: str | None = None,
+    column: str | None = None,
+    size: int | None = None,
+    skip_bad: bool = False,
+    test_share: float = 0.2,
+) -> Dataset:
+    """Labelled data by name, from the hub, or from a path.
+
+    Args:
+        name: one of ``DATASETS``; ``hf:ID`` or ``hf:ID:CONFIGURATION`` for a data set of the hub;
+            or a path: a folder of class folders with images, or a file (npz, csv, tsv, parquet,
+            jsonl).
+        label: the column of a table that holds the class; one of the usual names if None.
+        column: the column that holds the text or the image; found by its content if None.
+        size: pixels a side that images are brought to; see ``images.common_size`` if None.
+        skip_bad: leave out what cannot be read, instead of refusing all of it.
+        test_share: share of each class that is held out, where the data do not say what is test.
 
     >>> load_dataset("digits").train.X.shape
     (1437, 8, 8)
     """
-    return DATASETS[validation.one_of("data set", name, DATASETS)]()
+    options = Options(
+        label=label, column=column, size=size, skip_bad=skip_bad, test_share=test_share
+    )
+    text = str(name)
+    if text in DATASETS:
+        _require_defaults(text, options)
+        return DATASETS[text]()
+    if text.startswith(hub.PREFIX):
+        return hub.read_hub(text, options)
+    if paths.looks_like_path(text):
+        return paths.read_dataset(Path(text).expanduser(), options)
+    validation.one_of("data set", text, DATASETS)
+    raise AssertionError  # one_of has refused it
+
+
+def _require_defaults(name: str, options: Options) -> None:
+    if options != Options():
+        raise BadConfig(
+            f"{name} is read as it is: label, column, size, skip_bad and test_share are for data "
+            "of your own."
+        )
+
+
+def load_instances(
+    path: str | Path,
+    *,
+    column: str | None = None,
+    size: int | None = None,
+    skip_bad: bool = False,
+) -> Instances:
+    """Unlabelled data from a path: a folder of images, or a file, whose labels are ignored.
+
+    ``column``, ``size`` and ``skip_bad`` are those of :func:`load_dataset`.
+    """
+    options = Options(column=column, size=size, skip_bad=skip_bad)
+    return paths.read_instances(Path(path).expanduser(), options)

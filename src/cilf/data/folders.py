@@ -1,0 +1,161 @@
+"""Folders of images: a folder for each class, or a flat one of unlabelled images."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path, PurePath
+
+import numpy as np
+
+from cilf.core.cache import fingerprint
+from cilf.core.notices import notice
+from cilf.core.types import Array, Bools
+from cilf.data.images import Pictures
+from cilf.data.options import Options
+from cilf.data.split import held_out
+from cilf.errors import BadInput
+
+SUFFIXES = frozenset(
+    [".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pbm"]
+)
+CLUTTER = frozenset({"__macosx", "thumbs.db"})  # what systems leave behind, beside hidden files
+TRAIN = frozenset({"train", "training"})
+TEST = frozenset({"test", "testing", "val", "valid", "validation"})
+WHOLE_NUMBER = re.compile("0|[1-9][0-9]{0,17}")  # 18 digits fit in 64 bits
+REMEDY = "put the images of each class into a folder of its own"
+
+
+def is_image(path: PurePath) -> bool:
+    """Whether the name says that a file is an image.
+
+    >>> is_image(Path("cat.JPG")), is_image(Path("notes.txt"))
+    (True, False)
+    """
+    return path.suffix.lower() in SUFFIXES
+
+
+def read_folder(path: Path, options: Options) -> Pictures:
+    """The images of a folder of class folders; the name of a class folder is the label.
+
+    Images may lie at any depth below a class folder. Labels are ints if all names are whole
+    numbers without leading zeros. If folders ``train``, and ``test`` or ``val``, are all that hold
+    images, the class folders are in there, and ``test`` and ``val`` are held out; else a share of
+    each class is.
+    The identity of an image is its path in the folder.
+    """
+    images = _found(path)
+    n_above = 1 if _is_split(images) else 0  # folders above the class folders
+    _require_class_folders(path, images, n_above)
+    y = _labels([image.parts[n_above] for image in images])
+    if len(np.unique(y)) < 2:
+        raise BadInput(
+            f"{path} has images of one class only ({y[0].item()!r}): {REMEDY}, for at least "
+            "two classes."
+        )
+    in_test = _stated_test(path, images) if n_above else None
+    if in_test is None:
+        in_test = held_out(y, options.test_share, where=str(path))
+    return _pictures(path, images, y, in_test)
+
+
+def read_flat_folder(path: Path, options: Options) -> Pictures:
+    """The images directly in a folder, without labels; if there are none, those at any depth."""
+    images = _found(path)
+    direct = [image for image in images if len(image.parts) == 1]
+    if direct and len(direct) < len(images):
+        notice(f"{path}: {len(images) - len(direct)} images in folders inside it are left out")
+    chosen = direct or images
+    return _pictures(path, chosen, None, np.zeros(len(chosen), dtype=bool))
+
+
+def _pictures(path: Path, images: Sequence[PurePath], y: Array | None, in_test: Bools) -> Pictures:
+    folder = path.absolute()
+    ids = [image.as_posix() for image in images]
+    files = [folder / image for image in images]
+    # A link to nowhere has no fingerprint; it is an unreadable image, told by its identity.
+    key = {"files": fingerprint(file for file in files if file.exists())}
+    return Pictures(str(path), partial(zip, ids, files), np.array(ids), y, in_test, key)
+
+
+def _found(path: Path) -> list[PurePath]:
+    """All images below a folder, as paths relative to it, in natural order."""
+    if not path.is_dir():
+        what = "is a file" if path.exists() else "does not exist"
+        raise BadInput(f"{path} {what}: name a folder of images.")
+    files = [PurePath(file.relative_to(path)) for file in _files(path)]
+    files.sort(key=lambda file: [_natural(part) for part in file.parts])
+    images = [file for file in files if is_image(file)]
+    if not images:
+        kinds = " ".join(sorted(SUFFIXES))
+        raise BadInput(f"{path} holds no images: name a folder that does ({kinds}).")
+    others = [file.as_posix() for file in files if not is_image(file)]
+    if others:
+        files_are = "file that is no image" if len(others) == 1 else "files that are no images"
+        notice(f"{path}: ignored {len(others)} {files_are} ({_some(others)})")
+    return images
+
+
+def _files(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
+    """All files below a folder; links are followed unless they lead back up."""
+    real = folder.resolve()
+    if real in above:
+        return
+    for entry in folder.iterdir():
+        if entry.name.startswith(".") or entry.name.lower() in CLUTTER:
+            continue
+        if entry.is_dir():
+            yield from _files(entry, above | {real})
+        else:
+            yield entry
+
+
+def _natural(name: str) -> tuple[list[str | int], str]:
+    """What to sort names by so that 10 comes after 9; the name itself tells 1 from 01."""
+    pieces = re.split("([0-9]+)", name.casefold())
+    return [int(piece) if odd % 2 else piece for odd, piece in enumerate(pieces)], name
+
+
+def _some(names: Iterable[str]) -> str:
+    """The first few of some names."""
+    names = list(names)
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+
+
+def _is_split(images: Sequence[PurePath]) -> bool:
+    tops = {image.parts[0].lower() for image in images if len(image.parts) > 1}
+    return bool(tops) and tops <= TRAIN | TEST
+
+
+def _require_class_folders(path: Path, images: Sequence[PurePath], n_above: int) -> None:
+    """Refuse images that belong to no class folder."""
+    loose = [image.as_posix() for image in images if len(image.parts) < n_above + 2]
+    if not loose:
+        return
+    classes = dict.fromkeys(
+        "/".join(image.parts[: n_above + 1]) for image in images if len(image.parts) > n_above + 1
+    )
+    if not classes:
+        raise BadInput(f"{path} holds images ({_some(loose)}) but no class folders: {REMEDY}.")
+    raise BadInput(
+        f"{path} holds images ({_some(loose)}) beside class folders ({_some(classes)}): {REMEDY}, "
+        "or move them away."
+    )
+
+
+def _labels(names: Sequence[str]) -> Array:
+    if all(WHOLE_NUMBER.fullmatch(name) for name in set(names)):
+        return np.array(names, dtype=np.int64)
+    return np.array(names, dtype=str)
+
+
+def _stated_test(path: Path, images: Sequence[PurePath]) -> Bools | None:
+    """Which images lie in a test folder; None if there is no such folder."""
+    in_test = np.array([image.parts[0].lower() in TEST for image in images])
+    if in_test.all():
+        raise BadInput(
+            f"{path} has images to test on ({images[0].parts[0]}) but none to train on: add a "
+            "folder train, or name the folder above the class folders."
+        )
+    return in_test if in_test.any() else None

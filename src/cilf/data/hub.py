@@ -1,0 +1,148 @@
+"""Data sets of the Hugging Face hub, through the package ``datasets`` and its own cache."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from cilf.core.cache import fingerprint
+from cilf.core.extras import optional
+from cilf.data import local
+from cilf.data.dataset import Dataset
+from cilf.data.options import Options
+from cilf.data.tables import Table, hub_features, to_dataset
+from cilf.errors import BadConfig, BadInput
+
+PREFIX = "hf:"
+TRAIN, TEST = ("train",), ("test", "validation", "valid", "dev")  # names of splits, best first
+BATCH = 512
+PROXIES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
+
+
+class NotThere(Exception):
+    """The hub has no such data set, or cannot be reached, and the cache does not hold it."""
+
+
+def read_hub(name: str, options: Options) -> Dataset:
+    """``hf:ID`` or ``hf:ID:CONFIGURATION``: any image, text or table classification set.
+
+    It is looked for in ``CILF_DATA/ID``, then on the hub.
+    """
+    id_, _, configuration = name.removeprefix(PREFIX).partition(":")
+    if not id_:
+        raise BadConfig(f"data set {name!r} names nothing: write hf:ID, for example hf:ag_news.")
+    folder = local.local_folder(id_)
+    if not configuration and folder and (read := local.reader(folder, name, options)):
+        return read()
+    try:
+        return from_hub(name, id_, configuration or None, options)
+    except NotThere as problem:
+        raise BadInput(
+            f"{name} is not here: {problem}; {fetch_command(id_)!r} fetches it once the hub can be "
+            "reached."
+        ) from problem
+
+
+def from_hub(name: str, id_: str, configuration: str | None, options: Options) -> Dataset:
+    """The data set with this id, from the cache of ``datasets`` if it cannot be reached."""
+    train, test = tables(id_, configuration)
+    return to_dataset(name, train, test, options)
+
+
+def fetch_command(id_: str, folder: str | None = None) -> str:
+    """What a person types to have it."""
+    where = f" --local-dir {folder}" if folder else ""
+    return f"hf download {id_} --repo-type dataset{where}"
+
+
+def tables(id_: str, configuration: str | None) -> tuple[Table, Table | None]:
+    """Training and test split; the latter is None if the hub has none."""
+    splits = _splits(id_, configuration)
+    train = _first(splits, TRAIN) or next(iter(splits))
+    test = _first(splits, TEST)
+    held_out = _table(id_, test, splits[test]) if test and test != train else None
+    return _table(id_, train, splits[train]), held_out
+
+
+def _first(splits: Mapping[str, Any], names: Sequence[str]) -> str | None:
+    return next((name for name in names if name in splits), None)
+
+
+def _table(id_: str, split: str, rows: Any) -> Table:
+    def batches(columns: Sequence[str]) -> Iterator[Any]:
+        chosen = rows.select_columns(list(columns)).with_format("arrow")
+        for batch in chosen.iter(batch_size=BATCH):
+            yield from batch.to_batches()
+
+    files = [Path(file["filename"]) for file in rows.cache_files]
+    return Table(
+        where=f"{id_} ({split})",
+        n_rows=len(rows),
+        features=hub_features(rows.features.to_dict(), rows.features.arrow_schema),
+        batches=batches,
+        root=None,
+        key={"hub": id_, "split": split, "content": fingerprint(files)},
+    )
+
+
+def _splits(id_: str, configuration: str | None) -> dict[str, Any]:
+    datasets = optional("datasets", extra="data", purpose=f"{PREFIX}{id_}")
+    try:
+        with _offline_unless(_reachable), _bars_of(datasets):
+            return dict(datasets.load_dataset(id_, configuration))
+    except ConnectionError as error:
+        raise NotThere("the hub cannot be reached (its cache has it not either)") from error
+    except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
+        raise NotThere(_in_one_line(error)) from error
+
+
+def _in_one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:300]
+
+
+def _reachable() -> bool:
+    """Whether the hub's name resolves; taken for granted behind a proxy, which resolves it."""
+    constants = optional("huggingface_hub.constants", extra="data", purpose="the hub")
+    if any(os.environ.get(variable) for variable in PROXIES):
+        return True
+    try:
+        socket.getaddrinfo(urlsplit(constants.ENDPOINT).hostname, None)
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def _offline_unless(reachable: Callable[[], bool]) -> Iterator[None]:
+    """Go straight to the cache without a network: the libraries would retry for half a minute."""
+    constants = optional("huggingface_hub.constants", extra="data", purpose="the hub")
+    config = optional("datasets.config", extra="data", purpose="the hub")
+    before = constants.HF_HUB_OFFLINE, config.HF_HUB_OFFLINE
+    if not reachable():
+        constants.HF_HUB_OFFLINE = config.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE, config.HF_HUB_OFFLINE = before
+
+
+@contextmanager
+def _bars_of(datasets: Any) -> Iterator[None]:
+    """Downloads show their own progress on a terminal, and nothing elsewhere."""
+    import sys
+
+    if sys.stderr.isatty():
+        yield
+        return
+    were_shown = datasets.is_progress_bar_enabled()
+    datasets.disable_progress_bars()
+    try:
+        yield
+    finally:
+        if were_shown:
+            datasets.enable_progress_bars()

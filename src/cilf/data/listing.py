@@ -1,0 +1,80 @@
+"""What data sets there are, and whether they are here; nothing is decoded or fetched for it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from cilf.core.extras import installed
+from cilf.data import local, named, tables
+from cilf.data.digits import load_digits
+from cilf.data.named import Original
+from cilf.data.options import Options
+from cilf.errors import CilfError
+
+EMBEDDED, LOCAL, REMOTE = "embedded", local.VARIABLE, "on the hub"
+DAMAGED, NEEDS_EXTRA = f"damaged in {local.VARIABLE}", "needs cilf[data]"
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One data set of the list; the rows are those at hand, else those of the original."""
+
+    name: str
+    about: str
+    where: str
+    n_classes: int
+    instance_shape: tuple[int, ...]
+    train_rows: int
+    test_rows: int
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"here": self.where in (EMBEDDED, LOCAL)}
+
+    def to_row(self) -> tuple[str, ...]:
+        shape = " x ".join(map(str, self.instance_shape))
+        rows = (f"{self.train_rows:,}", f"{self.test_rows:,}")
+        return (self.name, str(self.n_classes), shape, *rows, self.where, self.about)
+
+
+def listed() -> list[Listed]:
+    """Every data set that has a name, the embedded one first."""
+    return [_digits(), *(_listed(name, original) for name, original in named.ORIGINALS.items())]
+
+
+def _digits() -> Listed:
+    data = load_digits()
+    about = "handwritten digits, grey, 8 x 8"
+    rows = len(data.train), len(data.test)
+    return Listed("digits", about, EMBEDDED, len(data.classes), data.shape, *rows)
+
+
+def _listed(name: str, original: Original) -> Listed:
+    where, rows = _found(name, original)
+    n_classes = original.n_drawn or len(original.classes)
+    return Listed(name, original.about, where, n_classes, original.shape, *rows)
+
+
+def _found(name: str, original: Original) -> tuple[str, tuple[int, int]]:
+    folder = local.local_folder(original.folder)
+    try:
+        rows = _row_counts(folder, name) if folder else None
+    except CilfError:
+        return DAMAGED if installed("pyarrow") else NEEDS_EXTRA, original.rows
+    if rows:
+        return LOCAL, rows
+    return REMOTE if installed("datasets") else NEEDS_EXTRA, original.rows
+
+
+def _row_counts(folder: Path, name: str) -> tuple[int, int] | None:
+    """Rows of the training and the test split in this folder; None if there is no data set."""
+    parquet = [local.shards(folder, part) for part in ("train", "test")]
+    if all(parquet):
+        train, test = (tables.read_parquet(shards, name).n_rows for shards in parquet)
+        return train, test
+    read = local.reader(folder, name, Options())
+    if read is None:
+        return None
+    data = read()
+    return len(data.train), len(data.test)

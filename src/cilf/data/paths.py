@@ -1,0 +1,48 @@
+"""A user's own data: what lies under a path decides how it is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cilf.data import folders, images, npz, tables
+from cilf.data.dataset import Dataset, Instances
+from cilf.data.options import Options
+from cilf.errors import BadInput
+
+PACKED = (".npz",)
+TABLES = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
+
+
+def looks_like_path(text: str) -> bool:
+    """Whether this is meant as a path, be it there or not."""
+    return (
+        "/" in text or "\\" in text or Path(text).suffix in PACKED + TABLES or Path(text).exists()
+    )
+
+
+def read_dataset(path: Path, options: Options) -> Dataset:
+    """Labelled data: class folders, npz, or a table with a label column."""
+    if path.is_dir():
+        return images.decoded_dataset(path.name, folders.read_folder(path, options), options)
+    _require_file(path)
+    if path.suffix in PACKED:
+        return npz.read_npz(path, options, path.stem)
+    return tables.to_dataset(path.stem, tables.read_file(path), None, options)
+
+
+def read_instances(path: Path, options: Options) -> Instances:
+    """Unlabelled data: a folder of images, npz or a table; labels are ignored."""
+    if path.is_dir():
+        return images.decoded_instances(folders.read_flat_folder(path, options), options)
+    _require_file(path)
+    if path.suffix in PACKED:
+        return npz.npz_instances(path)
+    return tables.to_instances(tables.read_file(path), options)
+
+
+def _require_file(path: Path) -> None:
+    if not path.exists():
+        raise BadInput(f"{path} is not there: give a folder or a file, or see 'cilf data'.")
+    if path.suffix not in PACKED + TABLES:
+        known = ", ".join(PACKED + TABLES)
+        raise BadInput(f"{path} is no kind of file this reads: give a folder, or one of {known}.")

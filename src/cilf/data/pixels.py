@@ -1,0 +1,194 @@
+"""One encoded image: what its header says, and its pixels in a given form."""
+
+from __future__ import annotations
+
+import struct
+import warnings
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from cilf.core.extras import optional
+from cilf.core.types import Array
+
+Encoded = bytes | Path  # an image as it lies on disk or in a table
+Size = tuple[int, int]  # height, width
+
+# Nothing else is opened whatever its name says: some formats of pillow start other programs.
+FORMATS = ("JPEG", "PNG", "BMP", "DIB", "GIF", "TIFF", "WEBP", "PPM")
+GREY = ("1", "L", "LA", "I", "F")  # and the 16-bit modes, I;16 in either byte order
+BROKEN = (  # what pillow raises on damaged files
+    OSError, EOFError, SyntaxError, ValueError, TypeError, LookupError, ArithmeticError,
+    AssertionError, RuntimeError, struct.error, zlib.error,
+)  # fmt: skip
+ORIENTATION = 0x0112  # the EXIF tag
+SHARPNESS = 2  # how many times finer than the result a large photo is decoded
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Header:
+    """What is known of an image before it is decoded."""
+
+    size: Size  # as it is shown, after turning
+    mode: str
+
+    @property
+    def grey(self) -> bool:
+        """Whether it has no colours."""
+        return self.mode in GREY or self.mode.startswith("I;16")
+
+
+@dataclass(frozen=True)
+class Form:
+    """What images are brought to."""
+
+    size: Size
+    colour: bool
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one image: (h, w), or (h, w, 3) if it has colours."""
+        return (*self.size, 3) if self.colour else self.size
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """An image that cannot be read, and why."""
+
+    reason: str
+
+
+def read_header(encoded: Encoded) -> Header | Unreadable:
+    """Size and mode; nothing is decoded."""
+    return _read(encoded, _header)
+
+
+def read_pixels(encoded: Encoded, form: Form) -> Array | Unreadable:
+    """The pixels as uint8 of ``form.shape``.
+
+    The whole image is squeezed to the size: nothing is cropped or padded. It is turned as its
+    EXIF orientation says, transparent parts are laid on white, of an animation the first frame
+    counts, and deeper greys are scaled to 8 bits.
+    """
+    return _read(encoded, lambda image: _pixels(image, form))
+
+
+@contextmanager
+def strict_about_bombs() -> Iterator[None]:
+    """Refuse images so large that pillow warns of them; silence what it says of odd metadata.
+
+    Around all reading and not around each image, because filters of warnings are shared by all
+    threads.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=r"PIL\.")
+        warnings.simplefilter("error", _pillow("Image").DecompressionBombWarning)
+        yield
+
+
+def _pillow(part: str) -> Any:
+    return optional(f"PIL.{part}", extra="data", purpose="reading images")
+
+
+def _read(encoded: Encoded, use: Callable[[Any], Result]) -> Result | Unreadable:
+    Image = _pillow("Image")
+    try:
+        file = BytesIO(encoded) if isinstance(encoded, bytes) else encoded
+        with Image.open(file, formats=FORMATS) as image:
+            return use(image)
+    except (*BROKEN, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        return Unreadable(_reason(error))
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, _pillow("Image").UnidentifiedImageError):
+        return "not an image of a known format"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    lines = str(error).splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def _header(image: Any) -> Header:
+    width, height = image.size
+    size = (width, height) if _is_sideways(_orientation(image)) else (height, width)
+    return Header(size, image.mode)
+
+
+def _pixels(image: Any, form: Form) -> Array:
+    Image = _pillow("Image")
+    orientation = _orientation(image)
+    height, width = form.size
+    target = (height, width) if _is_sideways(orientation) else (width, height)
+    # A JPEG can be decoded at a fraction of its size; the box is the part that is no padding.
+    drafted = image.draft(None, (SHARPNESS * target[0], SHARPNESS * target[1]))
+    box = drafted[1] if drafted else None
+    plain = _eight_bits(image).convert("RGB" if form.colour else "L")
+    resized = plain.resize(target, Image.Resampling.BICUBIC, box, reducing_gap=SHARPNESS)
+    turn = _turns().get(orientation)
+    return np.array(resized if turn is None else resized.transpose(turn))
+
+
+def _orientation(image: Any) -> int:
+    if image.format == "TIFF":  # pillow turns these by itself
+        return 1
+    try:
+        # The method of the base class, because that of PNG would decode the image.
+        return int(_pillow("Image").Image.getexif(image).get(ORIENTATION, 1))
+    except BROKEN:  # damaged metadata are no reason to refuse an image
+        return 1
+
+
+def _is_sideways(orientation: int) -> bool:
+    return orientation in (5, 6, 7, 8)
+
+
+def _turns() -> dict[int, Any]:
+    turn = _pillow("Image").Transpose
+    return {
+        2: turn.FLIP_LEFT_RIGHT,
+        3: turn.ROTATE_180,
+        4: turn.FLIP_TOP_BOTTOM,
+        5: turn.TRANSPOSE,
+        6: turn.ROTATE_270,
+        7: turn.TRANSVERSE,
+        8: turn.ROTATE_90,
+    }
+
+
+def _eight_bits(image: Any) -> Any:
+    """The image without transparency, in a mode of 8 bits a channel."""
+    image.load()
+    if image.mode == "F":
+        return _scaled(image, (1, 255, 65535))
+    if image.mode == "I" and image.format == "TIFF":
+        return _scaled(image, (255, 65535))
+    if image.mode == "I" or image.mode.startswith("I;16"):
+        return _scaled(image, (65535,))
+    return _on_white(image) if image.has_transparency_data else image
+
+
+def _scaled(image: Any, ceilings: tuple[int, ...]) -> Any:
+    """Grey levels scaled to 0..255 by the first ceiling above them all, else by their range."""
+    values = np.asarray(image).astype(np.float64)
+    low, high = float(values.min()), float(values.max())
+    if not np.isfinite(values).all():
+        raise ValueError("some of its values are not finite")
+    if low >= 0 and high <= ceilings[-1]:
+        low, high = 0.0, float(next(ceiling for ceiling in ceilings if high <= ceiling))
+    levels = np.round((values - low) * (255 / max(high - low, 1e-300)))
+    return _pillow("Image").fromarray(levels.astype(np.uint8))
+
+
+def _on_white(image: Any) -> Any:
+    layer = image.convert("RGBA")
+    white = _pillow("Image").new("RGBA", layer.size, "white")
+    return _pillow("Image").alpha_composite(white, layer)

@@ -1,0 +1,224 @@
+"""Tables on disk: CSV, TSV, JSON lines and parquet, through pyarrow."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from cilf.core.cache import fingerprint
+from cilf.core.extras import optional
+from cilf.data.columns import Feature, Kind, Table
+from cilf.errors import BadInput
+
+ROWS_PER_BATCH = 512
+BYTES_PER_BATCH = 2**25  # large photos come fewer at a time
+JSON_BLOCK = 2**24  # no row of a JSON file may be longer than this
+
+
+def _arrow(module: str = "pyarrow") -> Any:
+    return optional(module, extra="data", purpose="reading tables")
+
+
+def read_file(path: Path) -> Table:
+    """A table in one file: .csv, .tsv, .jsonl, .ndjson (each may be gzipped) or .parquet."""
+    if not path.is_file():
+        problem = "is a folder" if path.is_dir() else "is not there"
+        raise BadInput(f"{path} {problem}: name a file.")
+    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+    if suffix == ".parquet":
+        return read_parquet([path], str(path))
+    if suffix not in READERS:
+        known = ", ".join([*READERS, ".parquet"])
+        raise BadInput(f"{path} is no table that can be read: name a file with {known}.")
+    return READERS[suffix](path)
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """What pyarrow says about a file, in one line that names the file."""
+    try:
+        yield
+    except BadInput:
+        raise
+    except (ValueError, OSError, _arrow().ArrowException) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise BadInput(f"{path} cannot be read ({reason}): repair or remove it.") from error
+
+
+def _read_csv(path: Path) -> Table:
+    return _delimited(path, ",")
+
+
+def _read_tsv(path: Path) -> Table:
+    return _delimited(path, "\t")
+
+
+def _delimited(path: Path, delimiter: str) -> Table:
+    csv = _arrow("pyarrow.csv")
+    parsing = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+    with _reading(path):
+        content = csv.read_csv(path, parse_options=parsing)
+        _check_header(path, content.schema.names, delimiter)
+        _check_encoding(path, content.schema)
+
+    def written(column: str) -> list[str]:
+        strings = csv.ConvertOptions(
+            include_columns=[column], column_types={column: _arrow().string()}
+        )
+        again = csv.read_csv(path, parse_options=parsing, convert_options=strings)
+        values: list[str] = again.column(0).to_pylist()
+        return values
+
+    return _in_memory(path, content, written)
+
+
+def _check_header(path: Path, names: Sequence[str], delimiter: str) -> None:
+    counted = all(name == str(place) for place, name in enumerate(names))
+    if all(map(_is_number, names)) and not counted:  # pandas counts columns without names
+        raise BadInput(
+            f"{path} begins with numbers ({', '.join(names[:3])}, ...) instead of names of "
+            "columns: add a first line that names them."
+        )
+    other = next((mark for mark in ";\t,|" if mark != delimiter and mark in names[0]), None)
+    if len(names) == 1 and other is not None:
+        raise BadInput(
+            f"{path} separates its columns by {other!r}, not by {delimiter!r}: save it with "
+            "the latter (.csv has commas, .tsv tabs)."
+        )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _check_encoding(path: Path, schema: Any) -> None:
+    for field in schema:
+        if _arrow().types.is_binary(field.type):  # what a column is read as if it is not UTF-8
+            raise BadInput(f"{path}: column {field.name!r} is not UTF-8: save the file as UTF-8.")
+
+
+def _read_json_lines(path: Path) -> Table:
+    lines = _arrow("pyarrow.json")
+    with _reading(path):
+        content = lines.read_json(path, read_options=lines.ReadOptions(block_size=JSON_BLOCK))
+    return _in_memory(path, content)
+
+
+def _in_memory(
+    path: Path, content: Any, written: Callable[[str], list[str]] | None = None
+) -> Table:
+    def batches(columns: Sequence[str]) -> Iterator[Any]:
+        return iter(content.select(list(columns)).to_batches(max_chunksize=ROWS_PER_BATCH))
+
+    features = _features(str(path), content.schema)
+    key = {"files": fingerprint([path])}
+    return Table(str(path), content.num_rows, features, batches, path.parent, key, written)
+
+
+READERS: dict[str, Callable[[Path], Table]] = {
+    ".csv": _read_csv,
+    ".tsv": _read_tsv,
+    ".jsonl": _read_json_lines,
+    ".ndjson": _read_json_lines,
+}
+
+
+def read_parquet(paths: Sequence[Path], where: str) -> Table:
+    """One table in one or several parquet files, which follow each other."""
+    schemas, counts = [], []
+    for path in paths:
+        with _reading(path), _open(path) as file:
+            schemas.append(file.schema_arrow)
+            counts.append(file.metadata.num_rows)
+    for path, schema in zip(paths, schemas, strict=True):
+        if not schema.equals(schemas[0]):
+            raise BadInput(f"{path} and {paths[0]} have different columns: give them the same.")
+
+    def batches(columns: Sequence[str]) -> Iterator[Any]:
+        for path in paths:
+            yield from _parquet_batches(path, list(columns))
+
+    features = _features(where, schemas[0])
+    key = {"files": fingerprint(paths)}
+    return Table(where, sum(counts), features, batches, paths[0].parent, key)
+
+
+def _parquet_batches(path: Path, columns: list[str]) -> Iterator[Any]:
+    with _reading(path), _open(path) as file:
+        sizes = [file.metadata.row_group(i).total_byte_size for i in range(file.num_row_groups)]
+        bytes_per_row = 1 + sum(sizes) // max(1, file.metadata.num_rows)
+        rows = max(1, min(ROWS_PER_BATCH, BYTES_PER_BATCH // bytes_per_row))
+        for batch in file.iter_batches(rows, columns=columns, use_threads=False):
+            yield batch.select(columns)
+
+
+def _open(path: Path) -> Any:
+    """A parquet file that is read piece by piece: a row group of photos may be large."""
+    return _arrow("pyarrow.parquet").ParquetFile(path, buffer_size=2**20, pre_buffer=False)
+
+
+def _features(where: str, schema: Any) -> dict[str, Feature]:
+    twice = [name for name, count in Counter(schema.names).items() if count > 1]
+    if twice:
+        raise BadInput(f"{where} has several columns called {twice[0]!r}: rename or remove some.")
+    return hub_features(_description(schema), schema)
+
+
+def _description(schema: Any) -> Mapping[str, Any]:
+    """What Hugging Face wrote beside the schema about the columns; nothing if others wrote it."""
+    stored = (schema.metadata or {}).get(b"huggingface", b"{}")
+    try:
+        described = json.loads(stored)["info"]["features"]
+    except (ValueError, KeyError, TypeError):
+        return {}
+    return described if isinstance(described, dict) else {}
+
+
+def hub_features(described: Mapping[str, Any], schema: Any) -> dict[str, Feature]:
+    """What each column holds: as the hub describes it (``Features.to_dict()``), else by type."""
+    return {field.name: _feature(described.get(field.name), field.type) for field in schema}
+
+
+def _feature(described: Any, arrow_type: Any) -> Feature:
+    about = described if isinstance(described, dict) else {}
+    if about.get("_type") == "ClassLabel":
+        return Feature("label", tuple(about.get("names") or ()))
+    if about.get("_type") == "Image":
+        return Feature("image")
+    return Feature(_kind(arrow_type))
+
+
+def _kind(arrow_type: Any) -> Kind:
+    types = _arrow().types
+    if types.is_dictionary(arrow_type):
+        return _kind(arrow_type.value_type)
+    if types.is_string(arrow_type) or types.is_large_string(arrow_type):
+        return "text"
+    if _is_numeric(arrow_type):
+        return "number"
+    if types.is_list(arrow_type) or types.is_large_list(arrow_type):
+        return "vector" if _is_numeric(arrow_type.value_type) else "other"
+    if types.is_fixed_size_list(arrow_type):
+        return "vector" if _is_numeric(arrow_type.value_type) else "other"
+    return "image" if _is_image(arrow_type) else "other"
+
+
+def _is_numeric(arrow_type: Any) -> bool:
+    types = _arrow().types
+    checks = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
+    return any(check(arrow_type) for check in checks)
+
+
+def _is_image(arrow_type: Any) -> bool:
+    types = _arrow().types
+    if types.is_struct(arrow_type):
+        return {field.name for field in arrow_type} == {"bytes", "path"}
+    return bool(types.is_binary(arrow_type) or types.is_large_binary(arrow_type))

@@ -1,0 +1,180 @@
+"""Values of a table's columns as arrays, with the rows that have none they could use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from cilf.core import validation
+from cilf.core.extras import optional
+from cilf.core.notices import notice
+from cilf.core.types import Array, Bools, Floats, Label
+from cilf.data.columns import Feature, Table, as_written, plain_label
+from cilf.data.options import Options
+from cilf.errors import BadInput
+
+Bad = dict[int, str]  # row -> what is wrong with it
+
+
+def labels(tables: Sequence[Table], column: str) -> tuple[Array, Bad]:
+    """The labels of tables one after another; those of bad rows mean nothing."""
+    values = list(chain.from_iterable(_labels(table, column) for table in tables))
+    bad = {row: f"{column!r} is missing" for row, value in enumerate(values) if value is None}
+    present = {type(value) for value in values if value is not None}
+    if present == {int, str}:  # numbers in one table, names in the other: all of them are names
+        values = [value if value is None else str(value) for value in values]
+    filler: Label = "none" if str in present else 0  # of rows that are refused or left out
+    filled = [filler if value is None else value for value in values]
+    return validation.labels(filled, n=len(filled), name=f"label column {column!r}"), bad
+
+
+def _labels(table: Table, column: str) -> list[Label | None]:
+    feature = table.features[column]
+    if feature.kind in ("image", "vector", "other"):
+        raise BadInput(
+            f"{table.where}: column {column!r} holds no labels (ints or strings): name another one "
+            "with label=... (--label on the command line)."
+        )
+    plain = [plain_label(value) for value in as_written(table, column)]
+    for row, value in enumerate(plain):
+        if isinstance(value, float):
+            raise BadInput(
+                f"{table.where}: column {column!r} holds {value} (row {row}), which is no class: "
+                "name the label column with label=... (--label on the command line)."
+            )
+    if feature.kind == "label":
+        names = _class_names(feature)
+        return [_named(value, names, table.where) for value in plain]  # type: ignore[arg-type]
+    return plain  # type: ignore[return-value]
+
+
+def _class_names(feature: Feature) -> Sequence[Label]:
+    if all(map(_is_number, feature.names)):
+        return [int(name) for name in feature.names]
+    return feature.names
+
+
+def _named(value: Label | None, names: Sequence[Label], where: str) -> Label | None:
+    if not isinstance(value, int):
+        return value
+    if value < 0:  # how the hub marks rows without a label
+        return None
+    if names and value >= len(names):
+        raise BadInput(
+            f"{where} holds the label {value}, but names {len(names)} classes only: correct it."
+        )
+    return names[value] if names else value
+
+
+def _is_number(name: str) -> bool:
+    return name.isdecimal() and str(int(name)) == name
+
+
+def numbers(tables: Sequence[Table], columns: Sequence[str]) -> tuple[Floats, Bad]:
+    """Columns of numbers as (n, d); a row with a value that float32 cannot hold is bad."""
+    X = np.empty((sum(table.n_rows for table in tables), len(columns)), dtype=np.float32)
+    bad: Bad = {}
+    names = [f"column {column!r}" for column in columns]
+    for start, batch in _numbered(tables, columns):
+        values = np.stack([_doubles(batch.column(column)) for column in columns], axis=1)
+        rows = start + np.arange(len(values))
+        X[rows] = _singles(values)
+        _mark(bad, rows, values, names)
+    return X, bad
+
+
+def vectors(tables: Sequence[Table], column: str) -> tuple[Floats, Bad]:
+    """A column of lists as (n, d); a list of another length than the first one's is bad."""
+    compute = _arrow("pyarrow.compute")
+    length = _first_length(tables, column)
+    X = np.zeros((sum(table.n_rows for table in tables), length), dtype=np.float32)
+    bad: Bad = {}
+    for start, batch in _numbered(tables, [column]):
+        lists = batch.column(0)
+        lengths = compute.fill_null(compute.list_value_length(lists), 0).to_numpy()
+        fits = lengths == length
+        rows = start + np.flatnonzero(fits)
+        flat = _doubles(lists.filter(_arrow("pyarrow").array(fits)).flatten())
+        values = flat.reshape(len(rows), length)
+        X[rows] = _singles(values)
+        for row in np.flatnonzero(~fits).tolist():
+            bad[start + row] = f"column {column!r} holds {lengths[row]} numbers, not {length}"
+        _mark(bad, rows, values, [f"column {column!r}"] * length)
+    return X, bad
+
+
+def _first_length(tables: Sequence[Table], column: str) -> int:
+    values = chain.from_iterable(table.values(column) for table in tables)
+    first = next((len(value) for value in values if value), None)
+    if first is None:
+        raise BadInput(f"{tables[0].where}: column {column!r} holds empty lists only: fill it.")
+    return first
+
+
+def _doubles(array: Any) -> Array:
+    """Numbers of an arrow array as float64, NaN where there is none."""
+    arrow = _arrow("pyarrow")
+    if arrow.types.is_boolean(array.type):
+        array = array.cast(arrow.int8())
+    doubles = array.cast(arrow.float64(), safe=False)
+    return np.asarray(doubles.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _singles(values: Array) -> Floats:
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32)
+
+
+def _mark(bad: Bad, rows: Array, values: Array, names: Sequence[str]) -> None:
+    """Note the rows with a value that is missing or too large; ``names`` are the columns'."""
+    for place, column in np.argwhere(~np.isfinite(_singles(values))).tolist():
+        value = values[place, column]
+        problem = "missing" if np.isnan(value) else f"{value:g}, which float32 cannot hold"
+        bad.setdefault(int(rows[place]), f"{names[column]} is {problem}")
+
+
+def texts(tables: Sequence[Table], column: str) -> tuple[Array, Bad]:
+    """A column of texts as an (n,) array of str objects; a row without a text is bad."""
+    values = chain.from_iterable(table.values(column) for table in tables)
+    X = np.array([value or "" for value in values], dtype=object)
+    empty = [row for row, text in enumerate(X) if not text.strip()]
+    return X, dict.fromkeys(empty, f"column {column!r} holds no text")
+
+
+def usable(where: str, ids: Array, bad: Mapping[int, str], options: Options) -> Bools:
+    """Which rows are kept: all but the bad ones, which are refused unless they may be skipped."""
+    keep = np.ones(len(ids), dtype=bool)
+    if not bad:
+        return keep
+    rows = sorted(bad)
+    count = f"{where}: {len(rows)} of {len(ids)} rows"
+    if not options.skip_bad:
+        raise BadInput(
+            f"{count} cannot be used: {_shown(rows[:3], ids, bad)}: fill or remove them, or skip "
+            "them (--skip-bad, skip_bad=True)."
+        )
+    keep[rows] = False
+    if not keep.any():
+        raise BadInput(f"{where}: no row can be used: {_shown(rows[:3], ids, bad)}.")
+    notice(f"{count} are skipped: {_shown(rows[:10], ids, bad)}.")
+    return keep
+
+
+def _shown(rows: Sequence[int], ids: Array, bad: Mapping[int, str]) -> str:
+    more = ", ..." if len(rows) < len(bad) else ""
+    return ", ".join(f"row {ids[row]} ({bad[row]})" for row in rows) + more
+
+
+def _numbered(tables: Sequence[Table], columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
+    start = 0
+    for table in tables:
+        for batch in table.batches(columns):
+            yield start, batch
+            start += batch.num_rows
+
+
+def _arrow(module: str) -> Any:
+    return optional(module, extra="data", purpose="reading tables")
