@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from cilf import cli
 from cilf.benchmark import SCALES, Cell
 from cilf.benchmark.scales import Setting
 from cilf.evaluate import RunFolder
@@ -18,27 +17,6 @@ QUICK = [
     "run", "--learner", "iforest", "--set", "n_estimators=8", "--set", "k_max=3",
     "--set", "stream.n_windows=2", "--set", "stream.window_size=8",
 ]  # fmt: skip
-
-
-class Outcome:
-    """What a command left behind."""
-
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code, self.out, self.err = code, out, err
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Run a command in a folder of its own."""
-    monkeypatch.chdir(tmp_path)
-
-    def command(*arguments: str) -> Outcome:
-        with pytest.raises(SystemExit) as left:
-            cli.main(arguments)
-        printed = capsys.readouterr()
-        return Outcome(int(left.value.code or 0), printed.out, printed.err)
-
-    return command
 
 
 def test_help_comes_without_the_slow_imports() -> None:
@@ -179,15 +157,13 @@ def test_report_writes_the_page_again(run: Any) -> None:
     assert json.loads(run("report", "here", "--json").out) == {"report": "here/report.html"}
 
 
-def test_learners_and_data_are_listed(run: Any) -> None:
+def test_learners_are_listed(run: Any) -> None:
     listed = run("learners")
     assert all(name in listed.out for name in LEARNERS)
     told = {entry["name"]: entry for entry in json.loads(run("learners", "--json").out)}
     assert list(told) == list(LEARNERS)
     assert told["iforest"]["parameters"]["n_estimators"] == 100
     assert all(entry["about"] for entry in told.values())
-    assert "digits" in run("data").out
-    assert [entry["name"] for entry in json.loads(run("data", "--json").out)] == ["digits"]
 
 
 def test_the_demo_replaces_itself_but_no_other_run(

@@ -5,12 +5,13 @@ Whatever is slow to import is imported by the command that needs it, so that hel
 
 from __future__ import annotations
 
+import re
 import sys
 import traceback
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.exceptions import TyperException
@@ -21,12 +22,51 @@ from cilf.errors import BadConfig, CilfError
 if TYPE_CHECKING:
     from cilf.benchmark import RunConfig
     from cilf.core import WindowRecord
+    from cilf.data import Dataset
+    from cilf.report.stream_map import PlanRow
 
 DEMO_SEED = 0
 DEMO_OUT = Path("runs/demo")
 DONE, FAILED, REFUSED, INTERRUPTED = 0, 1, 2, 130
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
+Scenario = Annotated[str, typer.Option(help="single: one new class per window; multiple: several.")]
+Scale = Annotated[
+    str | None, typer.Option(help="smoke, cpu or paper (default: what suits the data).")
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="K=V",
+        help="Change a parameter of the learner, or of the stream (stream.n_quiet=1).",
+    ),
+]
+
+# How to read data of one's own
+OWN = "Your own data"
+LabelColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--label", metavar="COLUMN", help="Column of a table with the class.", rich_help_panel=OWN
+    ),
+]
+ContentColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--column", metavar="COLUMN", help="Column with the text or image.", rich_help_panel=OWN
+    ),
+]
+ImageSize = Annotated[
+    int | None, typer.Option("--size", help="Pixels a side of every image.", rich_help_panel=OWN)
+]
+SkipBad = Annotated[
+    bool, typer.Option("--skip-bad", help="Leave out what cannot be read.", rich_help_panel=OWN)
+]
+TestShare = Annotated[
+    float | None,
+    typer.Option("--test-share", help="Share of each class to hold out.", rich_help_panel=OWN),
+]
 
 app = typer.Typer(
     help="Find new classes in a stream, count them, name them, learn them, forget nothing.",
@@ -75,14 +115,12 @@ def demo(
 @app.command()
 def run(
     learner: Annotated[str, typer.Option(help="See 'cilf learners'.")] = "cilf",
-    data: Annotated[str, typer.Option(help="See 'cilf data'.")] = "digits",
-    scenario: Annotated[
-        str, typer.Option(help="single: one new class per window; multiple: several.")
-    ] = "multiple",
+    data: Annotated[
+        str, typer.Option(help="A name ('cilf data' lists them), hf:ID, a folder or a file.")
+    ] = "digits",
+    scenario: Scenario = "multiple",
     seed: Annotated[int, typer.Option(help="Decides the stream and the learner.")] = 0,
-    scale: Annotated[
-        str | None, typer.Option(help="smoke, cpu or paper (default: what suits the data).")
-    ] = None,
+    scale: Scale = None,
     query: Annotated[
         float, typer.Option(help="Share of the instances believed new to ask labels for.")
     ] = 1.0,
@@ -90,14 +128,12 @@ def run(
         str | None,
         typer.Option(help="Tell the learner how many new classes: a number, or 'true'."),
     ] = None,
-    changes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="K=V",
-            help="Change a parameter of the learner, or of the stream (stream.n_quiet=1).",
-        ),
-    ] = None,
+    changes: Changes = None,
+    label: LabelColumn = None,
+    column: ContentColumn = None,
+    size: ImageSize = None,
+    skip_bad: SkipBad = False,
+    test_share: TestShare = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Where the run goes (default: runs/LEARNER-DATA-SCENARIO-seedSEED)."),
@@ -123,8 +159,11 @@ def run(
         n_novel=_count(n_novel),
         parameters=parameters,
         stream=stream,
+        loading=_given(
+            label=label, column=column, size=size, skip_bad=skip_bad, test_share=test_share
+        ),
     )
-    folder = out or Path("runs") / f"{learner}-{data}-{scenario}-seed{seed}"
+    folder = out or Path("runs") / f"{learner}-{_file_name(data)}-{scenario}-seed{seed}"
     go_on = f"Finished windows are kept in {folder}: the same command with --resume goes on."
     _run(config, folder, resume=resume, overwrite=overwrite, as_json=as_json, go_on=go_on)
 
@@ -160,16 +199,114 @@ def learners(as_json: Json = False) -> None:
         terminal.print_table(("learner", "what it does"), rows)
 
 
-@app.command()
-def data(as_json: Json = False) -> None:
-    """List the data sets."""
-    from cilf.data import DATASETS
+data_app = typer.Typer(invoke_without_command=True)
+app.add_typer(data_app, name="data", help="List the data sets, or show the stream of one.")
 
-    rows = [(name, _first_line(loader)) for name, loader in DATASETS.items()]
+
+@data_app.callback()
+def data(context: typer.Context, as_json: Json = False) -> None:
+    """List the data sets: what they are, and whether they are here."""
+    from cilf.data.listing import listed
+
+    if context.invoked_subcommand:
+        return
+    sets = listed()
     if as_json:
-        terminal.print_json([{"name": name, "about": about} for name, about in rows])
-    else:
-        terminal.print_table(("data set", "what it is"), rows)
+        terminal.print_json([entry.to_json() for entry in sets])
+        return
+    terminal.print_table(
+        ("data set", "classes", "instance", "train", "test", "where", "what it is"),
+        [entry.to_row() for entry in sets],
+    )
+    terminal.print_line(
+        "Also: hf:ID for a data set of the hub, or the path of a folder of images or of a table."
+    )
+
+
+@data_app.command()
+def show(
+    name: Annotated[str, typer.Argument(metavar="NAME|PATH", help="A data set.")],
+    scenario: Scenario = "multiple",
+    seed: Annotated[int, typer.Option(help="Decides the stream.")] = 0,
+    scale: Scale = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="K=V", help="Change the stream (stream.n_quiet=1)."),
+    ] = None,
+    label: LabelColumn = None,
+    column: ContentColumn = None,
+    size: ImageSize = None,
+    skip_bad: SkipBad = False,
+    test_share: TestShare = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Where the picture goes (default: runs/DATA-SCENARIO-seedSEED.png)."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Print the plan of a stream, and draw its map: class by window."""
+    from cilf.benchmark import RunConfig
+    from cilf.benchmark.config import parse_changes
+    from cilf.report.stream_map import draw_stream_map, plan_rows
+
+    config = RunConfig.of(
+        learner="cilf",
+        data=name,
+        scenario=scenario,
+        seed=seed,
+        scale=scale,
+        stream=_of_stream(parse_changes(changes or ())),
+        loading=_given(
+            label=label, column=column, size=size, skip_bad=skip_bad, test_share=test_share
+        ),
+    )
+    with terminal.progress():
+        dataset = config.load()
+    stream = config.make_stream(dataset)
+    picture = out or Path("runs") / f"{_file_name(name)}-{scenario}-seed{seed}.png"
+    draw_stream_map(stream, picture)
+    rows = plan_rows(stream)
+    if as_json:
+        plan = [row._asdict() for row in rows]
+        about = {"name": dataset.name, **dataset.describe(), "preset": config.preset_name}
+        terminal.print_json({"data": about, "plan": plan, "map": str(picture)})
+        return
+    terminal.print_line(f"{config.preset_name}, seed {seed}: {_counted(dataset)}")
+    terminal.print_plan(map(_plan_row, rows))
+    terminal.print_line(f"map: {picture}")
+
+
+def _counted(dataset: Dataset) -> str:
+    about = dataset.describe()
+    rows = f"{about['train_rows']:,} training and {about['test_rows']:,} test rows"
+    return f"{dataset.name} has {rows} of {about['n_classes']} classes"
+
+
+def _plan_row(row: PlanRow) -> tuple[str, str, str, str, str]:
+    new = ", ".join(f"{label} ({count})" for label, count in row.novel)
+    gone = ", ".join(map(str, row.vanished))
+    window = str(row.window) if row.window else "initial"
+    return window, f"{row.n_instances:,}", str(row.n_known), new, gone
+
+
+def _of_stream(changes: tuple[dict[str, Any], dict[str, Any]]) -> dict[str, Any]:
+    of_learner, of_stream = changes
+    if of_learner:
+        first = next(iter(of_learner))
+        raise BadConfig(f"--set {first} is for a learner: here only stream.NAME=VALUE can be set.")
+    return of_stream
+
+
+def _given(**options: object) -> dict[str, Any]:
+    """Those options that were given."""
+    return {name: value for name, value in options.items() if value not in (None, False)}
+
+
+def _file_name(data: str) -> str:
+    """A name or a path as part of the name of a folder."""
+    plain = data.removesuffix("/").removeprefix("./")
+    own = Path(plain).stem if "/" in plain and ":" not in plain else plain
+    return re.sub(r"[^\w.-]+", "-", own).strip("-.") or "data"
 
 
 def _first_line(documented: object) -> str:
@@ -205,7 +342,8 @@ def _run(
 ) -> None:
     from cilf.benchmark import Cell
 
-    cell = Cell.build(config)
+    with terminal.progress():
+        cell = Cell.build(config)
     coming = cell.run(out, resume=resume, overwrite=overwrite)
     terminal.message(
         f"{config.learner} on {config.data}: {len(cell.stream.plan.initial)} classes to start "
@@ -256,6 +394,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _exit_code(arguments: list[str]) -> int:
+    terminal.show_notices()
     try:
         return app(arguments or ["--help"], prog_name="cilf", standalone_mode=False) or DONE
     except CilfError as error:

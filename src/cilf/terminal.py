@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from cilf.core import WindowRecord
+from cilf.core.notices import LOGGER
 from cilf.core.progress import listening
 
 COLUMNS = (
@@ -58,7 +60,7 @@ def print_json(document: Any) -> None:
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Rows of text."""
-    table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for row in rows:
         table.add_row(*(escape(cell) for cell in row))
     Console(highlight=False).print(table)
@@ -75,6 +77,11 @@ def print_windows(records: Iterable[WindowRecord]) -> None:
     for record in records:
         table.add_row(*_window_row(record))
     Console(highlight=False).print(table)
+
+
+def print_plan(rows: Iterable[tuple[str, str, str, str, str]]) -> None:
+    """One row for each window of a stream, the initial training data first."""
+    print_table(("window", "instances", "known", "new classes (instances)", "gone"), rows)
 
 
 def _window_row(record: WindowRecord) -> list[str]:
@@ -114,17 +121,56 @@ def number(value: float) -> str:
     return UNDEFINED if math.isnan(value) else f"{value:.3f}"
 
 
+class _Notices(logging.Handler):
+    """Shows what the package has to say as lines for the person who waits."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        message(record.getMessage())
+
+
+def show_notices() -> None:
+    """Have notices of the package shown as messages, once each."""
+    if not any(isinstance(handler, _Notices) for handler in LOGGER.handlers):
+        LOGGER.addHandler(_Notices())
+    LOGGER.propagate = False
+
+
+@contextmanager
+def progress() -> Iterator[Progress]:
+    """A bar for what is done right now, on a terminal."""
+    bars = _bars()
+    with bars, listening(_Stage(bars)):
+        yield bars
+
+
 @contextmanager
 def progress_of(n_windows: int) -> Iterator[Watch]:
     """Bars while a run is on: its windows, and what it does right now."""
+    bars = _bars()
+    watch = Watch(bars, n_windows)
+    with bars, listening(_Stage(bars)):
+        yield watch
+
+
+def _bars() -> Progress:
     console = _stderr()
-    bars = Progress(
+    return Progress(
         TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(),
         TimeElapsedColumn(), console=console, transient=True, disable=not console.is_terminal,
     )  # fmt: skip
-    watch = Watch(bars, n_windows)
-    with bars, listening(watch.stage):
-        yield watch
+
+
+class _Stage:
+    """The bar of the stage that reports progress; gone as soon as the stage is done."""
+
+    def __init__(self, bars: Progress) -> None:
+        self._bars = bars
+        self._task = bars.add_task("", total=None, visible=False)
+
+    def __call__(self, name: str, done: int, total: int) -> None:
+        self._bars.update(
+            self._task, description=name, completed=done, total=total, visible=done < total
+        )
 
 
 class Watch:
@@ -134,12 +180,6 @@ class Watch:
         self._bars = bars
         self._n_windows = n_windows
         self._windows = bars.add_task("windows", total=n_windows)
-        self._stage = bars.add_task("", total=None, visible=False)
-
-    def stage(self, name: str, done: int, total: int) -> None:
-        self._bars.update(
-            self._stage, description=name, completed=done, total=total, visible=done < total
-        )
 
     def windows(self, records: Iterable[WindowRecord]) -> Iterator[WindowRecord]:
         """The same records, followed."""

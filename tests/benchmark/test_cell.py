@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cilf.benchmark import Cell, RunConfig, run_cell
+from cilf.data import Split, load_dataset
 from cilf.errors import BadConfig, BadInput
 from cilf.evaluate import RunFolder, read_records, run_stream
 
@@ -38,6 +40,10 @@ def test_a_run_says_all_it_depends_on(finished: RunFolder) -> None:
     assert run["parameters"] == cell.learner.get_params()
     assert run["parameters"]["seed"] == run["seed"] == 3
     assert run["stream"]["window_size"] == 8
+    assert run["dataset"] == {
+        "train_rows": 1437, "test_rows": 360, "n_classes": 10, "instance_shape": [8, 8],
+        "part_of_rows": None,
+    }  # fmt: skip
     assert run["changes"][0] == "n_estimators=8"
     assert run["changes"][-1] == "stream.window_size=8"
     assert set(run["versions"]) == {"python", "cilf", "torch", "numpy", "scikit-learn"}
@@ -113,6 +119,25 @@ def test_only_the_same_run_is_resumed(tmp_path: Path, changed: dict[str, Any], s
     run_cell(config(), tmp_path)  # claims the folder
     with pytest.raises(BadConfig, match=said):
         run_cell(config(**changed), tmp_path, resume=True)
+
+
+def test_a_run_is_not_resumed_on_other_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_cell(config(), tmp_path)
+    data = load_dataset("digits")
+    fewer = Split(data.test.X[:-1], data.test.y[:-1], data.test.ids[:-1])
+    monkeypatch.setattr(RunConfig, "load", lambda _: replace(data, test=fewer))
+    with pytest.raises(BadConfig, match=r"dataset\.test_rows is 359 now and 360 in that run"):
+        run_cell(config(), tmp_path, resume=True)
+
+
+def test_a_run_that_does_not_say_enough_is_not_resumed(tmp_path: Path) -> None:
+    run_cell(config(), tmp_path)
+    folder = RunFolder(tmp_path)
+    folder.write_run({k: v for k, v in folder.read_run().items() if k != "dataset"})
+    with pytest.raises(BadConfig, match=r"does not say 'dataset', so an older cilf wrote it"):
+        run_cell(config(), tmp_path, resume=True)
 
 
 def test_an_equal_run_is_resumed_however_it_was_written(tmp_path: Path) -> None:

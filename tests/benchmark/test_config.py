@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cilf.benchmark import SCALES, RunConfig
+from cilf.benchmark import RunConfig
 from cilf.benchmark.config import first_difference, parse_changes
-from cilf.benchmark.scales import default_scale, setting
+from cilf.benchmark.scales import setting
 from cilf.data import load_dataset
 from cilf.errors import BadConfig
 
@@ -34,7 +35,8 @@ def test_stream_arguments_are_complete() -> None:
     arguments = config(stream={"n_quiet": 2}).stream_arguments()
     assert arguments["n_quiet"] == 2
     assert arguments["n_vanishing"] == 1
-    assert arguments["max_novel"] is None
+    assert arguments["max_novel"] == 3
+    assert arguments["window_size"] is None
     assert "max_novel" not in config(scenario="single").stream_arguments()
     assert not {"dataset", "seed"} & set(arguments)
 
@@ -102,12 +104,22 @@ def test_changes_are_read_back_as_they_were() -> None:
     assert parse_changes(given.changes()) == (given.parameters, given.stream)
 
 
-def test_every_scale_serves_every_data_set() -> None:
-    for scale in SCALES:
-        for data in ("digits", "mnist", "my-data"):
-            assert setting(scale, data).learner["memory_size"] > 0
-    assert setting("cpu", "cifar100").stream["n_windows"] == 10
-    assert (default_scale("digits"), default_scale("mnist")) == ("smoke", "cpu")
+def test_data_may_be_a_path() -> None:
+    given = config(data=Path("photos") / "birds", loading={"size": 32})
+    assert (given.data, given.scale) == (str(Path("photos/birds")), "cpu")
+    assert given.preset_name == "own-multiple-cpu"
+    assert given.model_dump()["loading"] == {"size": 32}
+    assert config(data="hf:someone/birds").data == "hf:someone/birds"
+
+
+@pytest.mark.parametrize("data", [None, 5, ["digits"]])
+def test_data_are_text_or_a_path(data: Any) -> None:
+    with pytest.raises(BadConfig, match="data is"):
+        config(data=data)
+
+
+def test_loading_gives_the_named_data_set() -> None:
+    assert config().load().name == "digits"
 
 
 def test_the_first_difference_is_named_with_its_path() -> None:

@@ -234,7 +234,7 @@ def test_the_list_shows_what_is_here(root: Path) -> None:
     assert (entries["digits"].where, entries["digits"].train_rows) == ("embedded", 1437)
     assert entries["mnist"].to_row()[:6] == ("mnist", "10", "28 x 28", "30", "10", "CILF_DATA")
     assert entries["cifar10"].to_json()["here"]
-    assert (entries["cifar50"].n_classes, entries["cifar50"].where) == (50, "on the hub")
+    assert (entries["cifar50"].n_classes, entries["cifar50"].where) == (50, "hub")
     assert not entries["cifar50"].to_json()["here"]
 
 

@@ -194,15 +194,15 @@ def test_the_whole_image_is_squeezed() -> None:
 
 @pytest.mark.parametrize("orientation", [1, 6])
 def test_a_large_jpeg_is_the_same_decoded_in_part_or_whole(orientation: int) -> None:
-    """1,001 pixels: the last block of a JPEG is padded, which must not become part of it."""
-    ramp = np.linspace(0, 255, 1001).astype(np.uint8)
-    image = Image.fromarray(np.stack([np.tile(ramp, (601, 1))] * 3, axis=-1))
+    """97 pixels are 12 blocks and a padded one, whose padding must not become part of it."""
+    ramp = np.linspace(0, 255, 97).astype(np.uint8)
+    image = Image.fromarray(np.tile(ramp, (97, 1)))
     exif = Image.Exif()
     exif[0x0112] = orientation
-    found = pixels(encode(image, "JPEG", exif=exif, quality=95), Form((16, 24), colour=True))
+    found = pixels(encode(image, "JPEG", exif=exif, quality=95), Form((4, 6), colour=False))
     image.getexif()[0x0112] = orientation
-    expected = np.array(ImageOps.exif_transpose(image).resize((24, 16), Image.Resampling.BICUBIC))
-    assert np.abs(found.astype(int) - expected.astype(int)).max() <= 3
+    expected = np.array(ImageOps.exif_transpose(image).resize((6, 4), Image.Resampling.BICUBIC))
+    assert np.abs(found.astype(int) - expected.astype(int)).max() <= 4
 
 
 def truncated(side: int = 64) -> bytes:

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
+from cilf.core import Detection, Window
+from cilf.data import Dataset, Split
 from cilf.evaluate import drawing
-from cilf.evaluate.drawing import draw, flat_map, main_directions, thumbnails
+from cilf.evaluate.drawing import draw, excerpts, flat_map, main_directions, thumbnails
 from cilf.evaluate.run import Step, steps
 from cilf.learners.iforest import IForest
-from cilf.stream import Stream
+from cilf.stream import Stream, single_novel
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +65,60 @@ def test_a_window_without_findings_can_be_drawn(step: Step) -> None:
     drawn = draw(replace(step, detection=nothing, matching={}, novel=()), seed=0)
     assert len(drawn.matched) == len(drawn.sizes) == 0
     assert not drawn.novel.any()
+
+
+def test_of_texts_excerpts_are_drawn(monkeypatch: pytest.MonkeyPatch, step: Step) -> None:
+    monkeypatch.setattr(drawing, "MOST_DRAWN", 20)
+    about = {"cats": "The cat\n\t sat ", "dogs": "A dog  ran ", "birds": "Birds sing "}
+    y = np.repeat(list(about), 30)
+    X = np.array([about[label] * (i + 1) for i, label in enumerate(y.tolist())], dtype=object)
+    ids = np.array([f"pets/{i}.txt" for i in range(len(y))])
+    data = Dataset("pets", Split(X, y, ids), Split(X[::10], y[::10], ids[::10]))
+    window = single_novel(data, n_initial=2, n_vanishing=0).window(1)
+    told = replace(step, window=window, detection=hashed(window), novel=window.novel, matching={})
+    drawn = draw(told, seed=0)
+    assert drawn.thumbnails.shape == (20, 0, 0)
+    texts = dict(zip(ids.tolist(), X.tolist(), strict=True))
+    whole = [" ".join(texts[id_].split()) for id_ in drawn.ids.tolist()]
+    assert drawn.texts.tolist() == [text[:200] for text in whole]
+    assert max(len(text) for text in whole) > 200
+
+
+def hashed(window: Window) -> Detection:
+    """A detection that finds nothing new, in a space where each word has a direction."""
+    n = len(window.y)
+    embedding = np.zeros((n, 16), np.float32)
+    for row, text in enumerate(window.X):
+        for word in text.split():
+            embedding[row, sum(word.encode()) % 16] += 1
+    return Detection(
+        novelty=embedding[:, 0], label=window.y, cluster=np.full(n, -1), n_novel=0, curve={},
+        embedding=embedding,
+    )  # fmt: skip
+
+
+def test_images_and_vectors_have_no_text(step: Step) -> None:
+    assert draw(step, seed=0).texts.tolist() == [""] * len(step.window.y)
+    assert excerpts(np.ones((2, 3), np.float32)).tolist() == ["", ""]
+
+
+def test_of_a_window_no_more_is_copied_than_is_drawn(
+    step: Step, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drawing, "MOST_DRAWN", 20)
+    n = 10_000
+    X = np.broadcast_to(np.float32(0.5), (n, 96, 96, 3))  # a gigabyte, if somebody copied it
+    window = Window(1, X, np.zeros(n, np.int64), novel=(), known=(0,))
+    none = np.zeros(n, np.float32)
+    found = Detection(none, window.y, np.full(n, -1), 0, {}, embedding=np.zeros((n, 2)))
+    tracemalloc.start()
+    try:
+        drawn = draw(replace(step, window=window, detection=found, novel=()), seed=0)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert drawn.thumbnails.shape == (20, 32, 32, 3)
+    assert peak < 20_000_000
 
 
 def test_the_map_keeps_groups_apart() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,13 +58,25 @@ def test_records_can_be_replaced(run: RunFolder) -> None:
     assert [r.window for r in run.read_records()] == [1]
 
 
-def test_drawings_come_back_as_they_were(run: RunFolder) -> None:
-    drawing = Drawing(
+def drawn(**changes: Any) -> Drawing:
+    whole = Drawing(
         ids=np.array(["a/1", "b/2"]), map=np.ones((2, 2), np.float32), truth=np.array([1, 2]),
         novel=np.array([False, True]), label=np.array([1, 1]), cluster=np.array([-1, 0]),
         novelty=np.array([0.5, 1.5], np.float32), thumbnails=np.zeros((2, 4, 4), np.uint8),
         matched=np.array(["2"]), sizes=np.array([1]),
     )  # fmt: skip
+    return dataclasses.replace(whole, **changes)
+
+
+@pytest.mark.parametrize(
+    "drawing",
+    [
+        drawn(),
+        drawn(thumbnails=np.zeros((2, 0, 0), np.uint8), texts=np.array(["", "dernière … fin"])),
+    ],
+    ids=["images", "texts"],
+)
+def test_drawings_come_back_as_they_were(run: RunFolder, drawing: Drawing) -> None:
     run.write_drawing(1, drawing)
     back = run.read_drawing(1)
     assert back is not None
@@ -72,6 +85,16 @@ def test_drawings_come_back_as_they_were(run: RunFolder) -> None:
         assert here.dtype == there.dtype
         assert np.array_equal(here, there)
     assert run.read_drawing(2) is None
+
+
+def test_a_drawing_from_before_there_were_texts_has_empty_ones(run: RunFolder) -> None:
+    arrays = dataclasses.asdict(drawn())
+    del arrays["texts"]
+    (run.path / "windows").mkdir()
+    np.savez_compressed(run.path / "windows" / "001.npz", **arrays)
+    back = run.read_drawing(1)
+    assert back is not None
+    assert back.texts.tolist() == ["", ""]
 
 
 def test_clearing_removes_the_run_and_nothing_else(run: RunFolder) -> None:

@@ -37,7 +37,8 @@ MakeRun = Callable[..., RunFolder]
 
 @pytest.fixture(scope="session")
 def make_run() -> MakeRun:
-    """Write a run folder: ``names`` renames classes, ``vectors`` draws strips, ``n`` windows."""
+    """Write a run folder of ``n`` windows: ``names`` renames classes, ``vectors`` draws strips,
+    ``texts`` draws what would break a careless page."""
     return build_run
 
 
@@ -46,6 +47,7 @@ def build_run(
     *,
     names: Rename = lambda label: label,
     vectors: bool = False,
+    texts: bool = False,
     n: int = 4,
     **changes: Any,
 ) -> RunFolder:
@@ -53,7 +55,8 @@ def build_run(
     folder.write_run(about(names) | changes)
     folder.write_records(records()[:n])
     for window in range(1, n + 1):
-        folder.write_drawing(window, drawing(window, names, vectors))
+        drawn = drawing(window, names, vectors)
+        folder.write_drawing(window, as_texts(drawn) if texts else drawn)
     return folder
 
 
@@ -69,6 +72,8 @@ def about(names: Rename) -> dict[str, Any]:
     return {
         "learner": "cilf", "data": "digits", "scenario": "multiple", "scale": "smoke", "seed": 0,
         "query": 1.0, "n_novel": None,
+        "dataset": {"train_rows": 1437, "test_rows": 360, "n_classes": 10,
+                    "instance_shape": [8, 8], "part_of_rows": None},
         "parameters": {"seed": 0, "device": "auto", "epochs": 8, "memory": 100, "alpha": 0.3},
         "stream": {"initial_size": 60, "window_size": PER_CLASS, "n_quiet": 1},
         "plan": {"initial": [names(c) for c in INITIAL], "windows": windows},
@@ -127,6 +132,26 @@ def drawing(window: int, names: Rename, vectors: bool) -> Drawing:
         sizes=np.bincount(cluster[cluster >= 0], minlength=n_found).astype(np.int64),
     )  # fmt: skip
     return replace(made, truth=_renamed(truth, names), label=_renamed(label, names))
+
+
+def as_texts(drawn: Drawing) -> Drawing:
+    """The same findings about texts from files with long paths."""
+    n = len(drawn.ids)
+    kinds = [
+        "The parcel came late, and the box was open when it got here.",
+        '<script>alert(1)</script> & "that" was all it said </title></svg>',
+        "",
+        "long" * 50,
+        "הספר הגיע בזמן, והוא טוב מאוד.",
+        "I have used it every day for a month now; the handle is firm, the blade stays sharp, and "
+        "it goes into the dishwasher. The lid is the weak part: it does not close on the first "
+        "try, nor...",
+    ]
+    paths = [f"reviews/kitchen & <b>bath</b>/2026/spring/{id_}/text.txt" for id_ in drawn.ids]
+    return replace(
+        drawn, ids=np.array(paths), thumbnails=np.zeros((n, 0, 0), np.uint8),
+        texts=np.array([kinds[i % len(kinds)] for i in range(n)]),
+    )  # fmt: skip
 
 
 @cache

@@ -38,12 +38,13 @@ def pages(
     make_run(root / "one")
     make_run(root / "words", names=words, n=3)
     make_run(root / "vectors", vectors=True)
-    single = {name: write_report(root / name) for name in ("one", "words", "vectors")}
+    make_run(root / "texts", texts=True)
+    single = {name: write_report(root / name) for name in ("one", "words", "vectors", "texts")}
     return single | {"several": write_report(root)}
 
 
 @pytest.mark.parametrize("width", [400, 1280])
-@pytest.mark.parametrize("name", ["one", "words", "vectors", "several"])
+@pytest.mark.parametrize("name", ["one", "words", "vectors", "texts", "several"])
 def test_page_is_quiet_and_fits(
     browser: Any, pages: dict[str, Path], name: str, width: int
 ) -> None:
@@ -70,6 +71,17 @@ def test_text_stands_out_from_the_page(browser: Any, pages: dict[str, Path], sch
     for selector in ("body", ".see", ".eyebrow", "td.good", "td.off", ".words"):
         ink = opened.evaluate(f"getComputedStyle(document.querySelector('{selector}')).color")
         assert contrast(ink, paper) >= 4.5, (selector, ink, paper)
+    opened.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_from_its_card(browser: Any, pages: dict[str, Path], scheme: str) -> None:
+    opened = browser.new_page(color_scheme=scheme)
+    opened.goto(pages["texts"].as_uri())
+    card = opened.evaluate("getComputedStyle(document.querySelector('.texts li')).backgroundColor")
+    for selector in (".excerpt", ".source", ".wrong .verdict", ".missed .verdict"):
+        ink = opened.evaluate(f"getComputedStyle(document.querySelector('{selector}')).color")
+        assert contrast(ink, card) >= 4.5, (selector, ink, card)
     opened.close()
 
 

@@ -3,6 +3,9 @@ from __future__ import annotations
 import base64
 import io
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -125,6 +128,28 @@ def test_missed_instances_are_those_of_new_classes_called_known(last: Drawing) -
     assert missed.classes == [("9", 20)]
     assert {m.truth for m in missed.members} == {"9"}
     assert {m.nearest for m in missed.members} == {"3"}
+
+
+def test_of_texts_fewer_are_shown(
+    run: Run, make_run: Callable[..., RunFolder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawing = make_run(tmp_path, texts=True).read_drawing(4)
+    assert drawing is not None
+    monkeypatch.setattr(sheets, "MOST_READ", 5)
+    mixed = sheets.contact_sheets(drawing, run.marks)[0]
+    assert (mixed.form, len(mixed.members), mixed.more) == ("texts", 5, 27)
+    assert len(sheets.missed(drawing).members) == 5
+    assert mixed.members[0].text == drawing.texts[np.flatnonzero(drawing.truth == 2)[0]]
+    assert not any(member.image for member in mixed.members)
+
+
+def test_hovering_over_a_text_begins_with_it(run: Run, last: Drawing) -> None:
+    told = replace(last, texts=np.full(len(last.ids), "Once <upon> a time"))
+    points = classed(scatter.embedding_map(told, 4, run.marks), "pt")
+    assert len(points) == len(last.ids)
+    titles = [p[0].text or "" for p in points]
+    assert f"Once <upon> a time\n{last.ids[0]}\ntrue class: 3\nfound: known: 3" in titles
+    assert all(title.startswith("Once <upon> a time\n") for title in titles)
 
 
 def test_thumbnails_keep_their_pixels() -> None:

@@ -3,10 +3,12 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from cilf.errors import BadConfig, BadInput
@@ -133,6 +135,84 @@ def test_vectors_are_drawn_as_strips(make_run: MakeRun, tmp_path: Path) -> None:
     lists = [a.get("class") for a in whole.all("ul")]
     assert "strips" in lists
     assert "images" not in lists
+
+
+@pytest.fixture(scope="module")
+def texts(make_run: MakeRun, tmp_path_factory: pytest.TempPathFactory) -> Page:
+    return Page(write_report(make_run(tmp_path_factory.mktemp("texts"), texts=True).path))
+
+
+def test_texts_are_cards_of_text(texts: Page) -> None:
+    assert texts.open == []
+    lists = [a.get("class") for a in texts.all("ul")]
+    assert "texts" in lists
+    assert not {"strips", "images"} & set(lists)
+    assert not list(texts.all("img"))
+    assert "The parcel came late" in texts.text
+    assert f"{'long' * 50}…" in texts.text
+    assert "got here.…" not in texts.text
+    assert "(an empty text)" in texts.text
+    assert "✕ really 4" in texts.text
+    assert "really 6, taken for 3" in texts.text
+
+
+def test_texts_and_paths_are_text_whatever_they_hold(texts: Page) -> None:
+    assert not list(texts.all("script"))
+    assert not list(texts.all("b"))
+    assert '<script>alert(1)</script> & "that" was all' in texts.text
+
+
+def test_a_long_path_is_shortened_and_whole_in_the_title(texts: Page) -> None:
+    sources = [a for a in texts.all("p") if a.get("class") == "source"]
+    assert sources
+    whole = sources[0]["title"]
+    assert whole.startswith("reviews/kitchen & <b>bath</b>/2026/spring/digits/")
+    assert f"reviews/…{whole[-15:]}" in texts.text
+
+
+def test_a_picture_of_a_long_path_has_it_whole_in_the_title_only(
+    make_run: MakeRun, tmp_path: Path
+) -> None:
+    folder = make_run(tmp_path, n=1)
+    drawn = folder.read_drawing(1)
+    assert drawn is not None
+    path = f"{'deep/' * 40}<i>.png"
+    folder.write_drawing(1, replace(drawn, ids=np.full(len(drawn.ids), path)))
+    images = list(Page(write_report(tmp_path)).all("img"))
+    assert all(image["title"].startswith(f"{path} · ") for image in images)
+    assert all(image["alt"].startswith("deep/dee…") for image in images)
+    assert all(len(image["alt"]) < 100 for image in images)
+
+
+def test_names_that_are_no_valid_text_do_not_stop_a_report(
+    make_run: MakeRun, tmp_path: Path
+) -> None:
+    folder = make_run(tmp_path, n=1, texts=True)
+    drawn = folder.read_drawing(1)
+    assert drawn is not None
+    n = len(drawn.ids)
+    odd = replace(drawn, ids=np.full(n, "caf\udce9.txt"), texts=np.full(n, "caf\udce9"))
+    folder.write_drawing(1, odd)
+    assert "caf?.txt" in Page(write_report(tmp_path)).text
+
+
+def test_facts_say_how_many_rows_there_were(one: Page, make_run: MakeRun, tmp_path: Path) -> None:
+    assert "rows 1,437 training and 360 test rows classes 10 instance 8 x 8" in one.text
+    assert "a part of" not in one.text
+    part = {"train_rows": 25000, "test_rows": 10000, "n_classes": 10, "instance_shape": []}
+    told = make_run(tmp_path, n=1, dataset=part | {"part_of_rows": [50000, 10000]})
+    text = Page(write_report(told.path)).text
+    rows = "25,000 training and 10,000 test rows, a part of the original 50,000 and 10,000"
+    assert f"Data: {rows}. Starting from" in text
+    assert f"rows {rows} classes 10 instance text" in text
+
+
+def test_a_run_that_does_not_describe_its_data_has_a_page(
+    make_run: MakeRun, tmp_path: Path
+) -> None:
+    folder = make_run(tmp_path, n=1)
+    folder.write_run({k: v for k, v in folder.read_run().items() if k != "dataset"})
+    assert "training and" not in Page(write_report(tmp_path)).text
 
 
 def test_an_unfinished_run_says_so(make_run: MakeRun, tmp_path: Path) -> None:

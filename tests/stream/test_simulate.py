@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,16 @@ from hypothesis import strategies as st
 
 from cilf.core import Label, Window
 from cilf.core.types import Array
-from cilf.data import Dataset, load_dataset
+from cilf.data import Dataset, Split, load_dataset
 from cilf.errors import BadConfig, BadInput
 from cilf.stream import Stream, multiple_novel, single_novel
 
 PER_CLASS, PER_CLASS_TEST = 60, 9
 steady = settings(max_examples=40, deadline=None, derandomize=True, database=None)
+SIZES = [
+    "initial_size", "window_size", "holdout_size", "n_windows", "max_initial_size",
+    "max_window_size",
+]  # fmt: skip
 SCENARIOS = pytest.mark.parametrize("make", [single_novel, multiple_novel])
 
 
@@ -265,6 +269,130 @@ def test_int_labels_are_python_ints_in_the_plan() -> None:
     assert all(type(label) is int for label in single_novel(INTS).plan.arrivals)
 
 
+# ----------------------------------------------------------------- some of the classes
+
+
+def drawn(n_drawn: int | None) -> Dataset:
+    return replace(INTS, n_drawn=n_drawn)
+
+
+def classes_of(stream: Stream) -> set[Label]:
+    return set(stream.plan.arrivals)
+
+
+@SCENARIOS
+def test_a_stream_takes_as_many_classes_as_are_drawn(make: Callable[..., Stream]) -> None:
+    for seed in range(5):
+        stream = make(drawn(6), seed=seed)
+        assert len(classes_of(stream)) == 6
+        assert set(stream.holdout.y.tolist()) == classes_of(stream)
+        for window in stream:
+            assert set(window.y.tolist()) <= classes_of(stream)
+
+
+@SCENARIOS
+def test_the_seed_draws_the_classes(make: Callable[..., Stream]) -> None:
+    chosen = [classes_of(make(drawn(6), seed=seed)) for seed in range(8)]
+    assert chosen == [classes_of(make(drawn(6), seed=seed)) for seed in range(8)]
+    assert len({frozenset(classes) for classes in chosen}) > 4
+    assert set.union(*chosen) == set(INTS.classes)  # none is left out for ever
+
+
+def test_both_scenarios_draw_the_same_classes_whatever_their_sizes() -> None:
+    for seed in range(5):
+        wanted = classes_of(single_novel(drawn(6), seed=seed))
+        assert classes_of(multiple_novel(drawn(6), seed=seed, initial_size=5)) == wanted
+
+
+@SCENARIOS
+def test_defaults_depend_on_the_classes_drawn(make: Callable[..., Stream]) -> None:
+    wanted = make(numbered(list(range(4))), seed=0)
+    stream = make(drawn(4), seed=0)
+    assert len(stream.plan.initial) == len(wanted.plan.initial) == 2
+
+
+@SCENARIOS
+def test_drawing_all_classes_is_drawing_none(make: Callable[..., Stream]) -> None:
+    assert everything(make(drawn(10), seed=3)) == everything(make(INTS, seed=3))
+
+
+@SCENARIOS
+@pytest.mark.parametrize("n_drawn", [1, 0, -3, 2.5, 11])
+def test_as_many_classes_as_there_are_can_be_drawn(
+    make: Callable[..., Stream], n_drawn: Any
+) -> None:
+    with pytest.raises(BadConfig, match=re.escape(f"n_drawn is {n_drawn!r}: ")):
+        make(drawn(n_drawn))
+
+
+def test_drawing_copies_no_instances() -> None:
+    dataset = drawn(6)
+    assert single_novel(dataset)._dataset.train.X is INTS.train.X
+
+
+# ----------------------------------------------------------------- bounds, counts, texts
+
+
+@SCENARIOS
+@pytest.mark.parametrize(
+    ("bounds", "initial", "window"),
+    [
+        ({}, 24, 36), ({"max_initial_size": 10}, 10, 36), ({"max_window_size": 5}, 24, 5),
+        ({"max_initial_size": 100, "max_window_size": 100}, 24, 36),
+        ({"max_initial_size": 10, "initial_size": 20}, 20, 36),
+        ({"max_window_size": 5, "window_size": 6}, 24, 6),
+    ],
+)  # fmt: skip
+def test_bounds_hold_for_shares_and_not_for_sizes(
+    make: Callable[..., Stream], bounds: dict[str, int], initial: int, window: int
+) -> None:
+    stream = make(INTS, seed=0, n_windows=1, **bounds)
+    assert set(sizes_by_class(stream.initial.y).values()) == {initial}
+    assert set(sizes_by_class(stream.window(1).y).values()) == {window}
+
+
+@SCENARIOS
+def test_a_bound_concerns_each_class_by_itself(make: Callable[..., Stream]) -> None:
+    y = np.repeat([1, 2, 3, 4], [10, 20, 40, 80])
+    X = np.zeros((len(y), 1))
+    dataset = Dataset.from_arrays("uneven", X, y, X[:1], y[:1])
+    for seed in range(6):
+        counts = make(dataset, seed=seed, max_initial_size=15).counts(0)
+        assert counts == {label: {1: 4, 2: 8, 3: 15, 4: 15}[label] for label in counts}
+
+
+@steady
+@given(cases())
+def test_counts_are_those_of_the_labels(case: Case) -> None:
+    stream = case.stream
+    assert stream.counts(0) == sizes_by_class(stream.initial.y)
+    assert list(stream.counts(0)) == list(stream.plan.initial)
+    for window in stream:
+        assert stream.counts(window.index) == sizes_by_class(window.y)
+        assert list(stream.counts(window.index)) == [*window.known, *window.novel]
+
+
+@pytest.mark.parametrize("index", [-1, 6])
+def test_counts_of_no_window_are_refused(index: int) -> None:
+    with pytest.raises(BadConfig, match=f"index is {index}: .* 0 to 5"):
+        single_novel(INTS).counts(index)
+
+
+@SCENARIOS
+def test_instances_may_be_texts(make: Callable[..., Stream]) -> None:
+    dataset = replace(INTS, train=_as_texts(INTS.train), test=_as_texts(INTS.test))
+    stream, numbers = make(dataset, seed=2), make(INTS, seed=2)
+    assert stream.initial.X.tolist() == [f"text {v:.0f}" for v in values(numbers.initial.X)]
+    assert stream.holdout.X.tolist() == [f"text {v:.0f}" for v in values(numbers.holdout.X)]
+    for window, same in zip(stream, numbers, strict=True):
+        assert window.X.tolist() == [f"text {value:.0f}" for value in values(same.X)]
+        assert window.X.dtype == object
+
+
+def _as_texts(split: Split) -> Split:
+    return replace(split, X=np.array([f"text {v:.0f}" for v in values(split.X)], dtype=object))
+
+
 # ----------------------------------------------------------------- windows
 
 
@@ -302,7 +430,7 @@ def test_changing_what_was_handed_out_changes_neither_stream_nor_data() -> None:
 
 
 @SCENARIOS
-@pytest.mark.parametrize("name", ["initial_size", "window_size", "holdout_size", "n_windows"])
+@pytest.mark.parametrize("name", SIZES)
 @pytest.mark.parametrize("value", [0, -1, 1.5, True])
 def test_sizes_have_to_be_positive(make: Callable[..., Stream], name: str, value: Any) -> None:
     with pytest.raises(BadConfig, match=re.escape(f"{name} is {value!r}: give a whole number")):

@@ -1,11 +1,21 @@
 """Benchmarks: one cell is one learner on one stream at one scale, kept in a run folder.
 
-``RunConfig`` says what to run, ``SCALES`` how large; ``run_cell`` runs it and yields a record
-for each window.
+``RunConfig`` says what to run, ``PRESETS`` the paper's protocols, ``SCALES`` how large;
+``run_cell`` runs it and yields a record for each window.
 """
 
 from cilf.benchmark.cell import Cell, run_cell
-from cilf.benchmark.config import SCENARIOS, RunConfig
+from cilf.benchmark.config import RunConfig
+from cilf.benchmark.presets import PRESETS, SCENARIOS, Preset, preset
 from cilf.benchmark.scales import SCALES
 
-__all__ = ["SCALES", "SCENARIOS", "Cell", "RunConfig", "run_cell"]
+__all__ = [
+    "PRESETS",
+    "SCALES",
+    "SCENARIOS",
+    "Cell",
+    "Preset",
+    "RunConfig",
+    "preset",
+    "run_cell",
+]

@@ -12,7 +12,6 @@ from typing import Any
 from cilf.benchmark.config import RunConfig, first_difference
 from cilf.benchmark.provenance import provenance
 from cilf.core import Window, WindowRecord
-from cilf.data import load_dataset
 from cilf.errors import BadConfig, BadInput, CilfError
 from cilf.evaluate.drawing import draw
 from cilf.evaluate.journal import Journal
@@ -29,11 +28,13 @@ class Cell:
     config: RunConfig
     learner: Learner
     stream: Stream
+    dataset: dict[str, Any]  # what the stream was made from, as its describe() says it
 
     @classmethod
     def build(cls, config: RunConfig) -> Cell:
-        stream = config.make_stream(load_dataset(config.data))
-        return cls(config, config.make_learner(), stream)
+        dataset = config.load()
+        stream = config.make_stream(dataset)
+        return cls(config, config.make_learner(), stream, dataset.describe())
 
     def run(
         self, out: str | Path, *, resume: bool = False, overwrite: bool = False
@@ -90,20 +91,29 @@ class Cell:
                 "(--overwrite), or name another folder."
             )
         run = RunFolder.open(folder.path).read_run()
+        self._require_same(folder, run)
+        folder.write_run(run | {"resumed": [*run.get("resumed", []), provenance()]})
+
+    def _require_same(self, folder: RunFolder, run: dict[str, Any]) -> None:
         about = json.loads(json.dumps(self.describe()))
-        differs = first_difference(about, {name: run.get(name) for name in about})
+        if unsaid := [name for name in about if name not in run]:
+            raise BadConfig(
+                f"cannot resume {folder.path}: its run.json does not say {unsaid[0]!r}, so an "
+                "older cilf wrote it; replace the run (--overwrite), or name another folder."
+            )
+        differs = first_difference(about, {name: run[name] for name in about})
         if differs:
             name, ours, theirs = differs
             raise BadConfig(
                 f"cannot resume {folder.path}: {name} is {ours!r} now and {theirs!r} in that run; "
-                "give the same parameters, or another folder."
+                "give the same parameters and data, or another folder."
             )
-        folder.write_run(run | {"resumed": [*run.get("resumed", []), provenance()]})
 
     def describe(self) -> dict[str, Any]:
         """Everything the records depend on, but for versions and machine."""
         named = self.config.model_dump(exclude={"parameters", "stream"})
         return named | {
+            "dataset": self.dataset,
             "parameters": self.learner.get_params(),
             "stream": self.config.stream_arguments(),
             "plan": {

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import inspect
 import json
-from collections.abc import Callable, Iterable, Mapping
+import os
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cilf.benchmark import scales
+from cilf.benchmark.presets import SCENARIOS, Preset, preset, stream_defaults
 from cilf.core import validation
-from cilf.data import Dataset
+from cilf.data import Dataset, load_dataset
+from cilf.data.options import Options
 from cilf.errors import BadConfig
 from cilf.evaluate.run import check_asking
 from cilf.learners import LEARNERS, Learner, make
-from cilf.stream import Stream, multiple_novel, single_novel
+from cilf.stream import Stream
 
-SCENARIOS: dict[str, Callable[..., Stream]] = {"single": single_novel, "multiple": multiple_novel}
 STREAM_PREFIX = "stream."  # of a change that is meant for the stream, not for the learner
 WORDS: dict[str, bool | None] = {"true": True, "false": False, "none": None, "null": None}
 
@@ -33,7 +34,7 @@ class RunConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     learner: str
-    data: str
+    data: str  # a name, a path or "hf:...", as load_dataset takes it
     scenario: str
     seed: int = 0
     scale: str
@@ -41,12 +42,16 @@ class RunConfig(BaseModel):
     n_novel: int | str | None = None
     parameters: dict[str, Any] = {}  # of the learner
     stream: dict[str, Any] = {}  # arguments of the stream
+    loading: dict[str, Any] = {}  # keyword options of load_dataset
 
     @classmethod
-    def of(cls, *, data: str, scale: str | None = None, **values: Any) -> RunConfig:
+    def of(
+        cls, *, data: str | os.PathLike[str], scale: str | None = None, **values: Any
+    ) -> RunConfig:
         """A config whose every name is known; the scale is the data set's usual one if None."""
+        source = os.fspath(data) if isinstance(data, os.PathLike) else data
         try:
-            config = cls(data=data, scale=scale or scales.default_scale(data), **values)
+            config = cls(data=source, scale=scale or scales.default_scale(source), **values)
         except ValidationError as error:
             raise BadConfig(_in_one_line(error)) from error
         validation.whole_number("seed", config.seed, least=0)
@@ -55,21 +60,35 @@ class RunConfig(BaseModel):
         validation.one_of("scenario", config.scenario, SCENARIOS)
         validation.one_of("scale", config.scale, scales.SCALES)
         for name in config.stream:
-            validation.one_of("argument of the stream", name, config._stream_defaults())
+            validation.one_of("argument of the stream", name, stream_defaults(config.scenario))
+        for name in config.loading:
+            validation.one_of("option for reading data", name, Options.names())
         for name in config.parameters:
             validation.one_of(f"parameter of {config.learner!r}", name, config._parameter_names())
         return config
 
+    @property
+    def preset(self) -> Preset:
+        """What the run does where nothing is changed."""
+        return preset(self.data, self.scenario, self.scale)
+
+    @property
+    def preset_name(self) -> str:
+        return self.preset.name
+
+    def load(self) -> Dataset:
+        """The data set, with the options for reading it."""
+        return load_dataset(self.data, **self.loading)
+
     def make_learner(self) -> Learner:
         """The learner with the run's seed, the scale's budgets and the changes, in that order."""
-        budgets = scales.setting(self.scale, self.data).learner
+        budgets = self.preset.learner
         own = {name: value for name, value in budgets.items() if name in self._parameter_names()}
         return make(self.learner, **({"seed": self.seed} | own | self.parameters))
 
     def stream_arguments(self) -> dict[str, Any]:
         """Every argument of the stream but its data set and seed."""
-        sizes = scales.setting(self.scale, self.data).stream
-        return self._stream_defaults() | dict(sizes) | self.stream
+        return dict(self.preset.stream) | self.stream
 
     def make_stream(self, dataset: Dataset) -> Stream:
         return SCENARIOS[self.scenario](dataset, seed=self.seed, **self.stream_arguments())
@@ -81,14 +100,6 @@ class RunConfig(BaseModel):
 
     def _parameter_names(self) -> list[str]:
         return LEARNERS[self.learner].parameter_names()
-
-    def _stream_defaults(self) -> dict[str, Any]:
-        signature = inspect.signature(SCENARIOS[self.scenario])
-        return {
-            name: parameter.default
-            for name, parameter in signature.parameters.items()
-            if parameter.kind is inspect.Parameter.KEYWORD_ONLY
-        }
 
 
 def parse_changes(changes: Iterable[str]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -51,23 +51,24 @@ def load_dataset(
         label=label, column=column, size=size, skip_bad=skip_bad, test_share=test_share
     )
     text = str(name)
-    if text in DATASETS:
-        _require_defaults(text, options)
-        return DATASETS[text]()
     if text.startswith(hub.PREFIX):
         return hub.read_hub(text, options)
-    if paths.looks_like_path(text):
+    if text not in DATASETS and paths.looks_like_path(text):
         return paths.read_dataset(Path(text).expanduser(), options)
-    validation.one_of("data set", text, DATASETS)
-    raise AssertionError  # one_of has refused it
+    return _named(text, options)
 
 
-def _require_defaults(name: str, options: Options) -> None:
+def _named(name: str, options: Options) -> Dataset:
+    try:
+        validation.one_of("data set", name, DATASETS)
+    except BadConfig as unknown:
+        raise BadConfig(f"{unknown} Or give hf:ID, or the path of a folder or file.") from None
     if options != Options():
         raise BadConfig(
             f"{name} is read as it is: label, column, size, skip_bad and test_share are for data "
             "of your own."
         )
+    return DATASETS[name]()
 
 
 def load_instances(

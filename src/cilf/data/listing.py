@@ -13,7 +13,7 @@ from cilf.data.named import Original
 from cilf.data.options import Options
 from cilf.errors import CilfError
 
-EMBEDDED, LOCAL, REMOTE = "embedded", local.VARIABLE, "on the hub"
+EMBEDDED, LOCAL, REMOTE = "embedded", local.VARIABLE, "hub"
 DAMAGED, NEEDS_EXTRA = f"damaged in {local.VARIABLE}", "needs cilf[data]"
 
 
@@ -45,9 +45,8 @@ def listed() -> list[Listed]:
 
 def _digits() -> Listed:
     data = load_digits()
-    about = "handwritten digits, grey, 8 x 8"
     rows = len(data.train), len(data.test)
-    return Listed("digits", about, EMBEDDED, len(data.classes), data.shape, *rows)
+    return Listed("digits", "handwritten digits", EMBEDDED, len(data.classes), data.shape, *rows)
 
 
 def _listed(name: str, original: Original) -> Listed:

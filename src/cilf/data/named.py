@@ -54,23 +54,23 @@ class Original:
 
 
 _CIFAR100 = Original(
-    "100 kinds of things, colour photographs of 32 x 32",
+    "100 kinds of things",
     hub="uoft-cs/cifar100", folder="cifar100", classes=FINE_THINGS, shape=(32, 32, 3),
     rows=(50_000, 10_000),
 )  # fmt: skip
 
 ORIGINALS: dict[str, Original] = {
     "mnist": Original(
-        "handwritten digits, grey, 28 x 28",
+        "handwritten digits",
         hub="ylecun/mnist", folder="mnist", classes=DIGITS, shape=(28, 28), rows=(60_000, 10_000),
     ),
     "cifar10": Original(
-        "10 kinds of things, colour photographs of 32 x 32",
+        "10 kinds of things",
         hub="uoft-cs/cifar10", folder="cifar10", classes=THINGS, shape=(32, 32, 3),
         rows=(50_000, 10_000),
     ),
     "cifar50": replace(
-        _CIFAR100, about="50 classes of cifar100, chosen by the stream's seed", n_drawn=50
+        _CIFAR100, about="50 of cifar100, by seed", n_drawn=50
     ),
     "cifar100": _CIFAR100,
 }  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from cilf.core import validation
 
@@ -29,3 +29,7 @@ class Options:
         if self.size is not None:
             validation.whole_number("size", self.size, least=4)
         validation.number("test_share", self.test_share, least=0.01, most=0.9)
+
+    @classmethod
+    def names(cls) -> list[str]:
+        return [option.name for option in fields(cls)]

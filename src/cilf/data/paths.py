@@ -9,15 +9,15 @@ from cilf.data.dataset import Dataset, Instances
 from cilf.data.options import Options
 from cilf.errors import BadInput
 
-PACKED = (".npz",)
+PACKED = ".npz"
 TABLES = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
+KINDS = (PACKED, *TABLES)
 
 
 def looks_like_path(text: str) -> bool:
     """Whether this is meant as a path, be it there or not."""
-    return (
-        "/" in text or "\\" in text or Path(text).suffix in PACKED + TABLES or Path(text).exists()
-    )
+    named_as_one = "/" in text or "\\" in text or _kind(Path(text)) in KINDS
+    return named_as_one or Path(text).exists()
 
 
 def read_dataset(path: Path, options: Options) -> Dataset:
@@ -25,7 +25,7 @@ def read_dataset(path: Path, options: Options) -> Dataset:
     if path.is_dir():
         return images.decoded_dataset(path.name, folders.read_folder(path, options), options)
     _require_file(path)
-    if path.suffix in PACKED:
+    if _kind(path) == PACKED:
         return npz.read_npz(path, options, path.stem)
     return tables.to_dataset(path.stem, tables.read_file(path), None, options)
 
@@ -35,7 +35,7 @@ def read_instances(path: Path, options: Options) -> Instances:
     if path.is_dir():
         return images.decoded_instances(folders.read_flat_folder(path, options), options)
     _require_file(path)
-    if path.suffix in PACKED:
+    if _kind(path) == PACKED:
         return npz.npz_instances(path)
     return tables.to_instances(tables.read_file(path), options)
 
@@ -43,6 +43,11 @@ def read_instances(path: Path, options: Options) -> Instances:
 def _require_file(path: Path) -> None:
     if not path.exists():
         raise BadInput(f"{path} is not there: give a folder or a file, or see 'cilf data'.")
-    if path.suffix not in PACKED + TABLES:
-        known = ", ".join(PACKED + TABLES)
+    if _kind(path) not in KINDS:
+        known = ", ".join(KINDS)
         raise BadInput(f"{path} is no kind of file this reads: give a folder, or one of {known}.")
+
+
+def _kind(path: Path) -> str:
+    """The suffix of a file, without that of its compression."""
+    return Path(path.name.lower().removesuffix(".gz")).suffix

@@ -1,4 +1,4 @@
-"""What a report draws of a window: a 2-D map of its instances, and small pictures of them."""
+"""What a report draws of a window: a 2-D map of its instances, small pictures or first words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sklearn.manifold import TSNE
 
 from cilf.core.random import derived_seed, generator
 from cilf.core.types import Array, Floats, Ints
-from cilf.evaluate.records import Drawing
+from cilf.evaluate.records import LONGEST_EXCERPT, Drawing
 from cilf.evaluate.run import Step
 
 MOST_DRAWN = 1000  # instances of a window
@@ -25,6 +25,7 @@ def draw(step: Step, *, seed: int) -> Drawing:
     rows = _drawn_rows(len(found), seed, window.index)
     stands_for = [step.matching.get(cluster, "") for cluster in range(found.n_novel)]
     in_clusters = found.cluster[found.is_novel]
+    X = window.X[rows]  # before anything is made of it: a window may be far larger
     return Drawing(
         ids=window.ids[rows],
         map=flat_map(found.embedding[rows], derived_seed(seed, "map", window.index)),
@@ -33,9 +34,10 @@ def draw(step: Step, *, seed: int) -> Drawing:
         label=found.label[rows],
         cluster=found.cluster[rows],
         novelty=found.novelty[rows],
-        thumbnails=thumbnails(window.X)[rows],
+        thumbnails=thumbnails(X),
         matched=np.array([str(label) for label in stands_for], dtype=str),
         sizes=np.bincount(in_clusters, minlength=found.n_novel).astype(np.int64),
+        texts=excerpts(X),
     )
 
 
@@ -66,14 +68,29 @@ def main_directions(embedding: Floats) -> Floats:
     return scores.astype(np.float32)
 
 
+def excerpts(X: Array) -> Array:
+    """How each text begins, on one line; "" for each instance that is no text.
+
+    >>> excerpts(np.array(["A cat\\n   sat.", "Then"], dtype=object)).tolist()
+    ['A cat sat.', 'Then']
+    """
+    if X.ndim > 1:
+        return np.zeros(len(X), dtype=str)
+    return np.array([" ".join(text.split())[:LONGEST_EXCERPT] for text in X.tolist()], dtype=str)
+
+
 def thumbnails(X: Array) -> Array:
-    """Small uint8 pictures: grey (n, h, w), colour (n, h, w, 3), vectors as (n, 1, d) strips."""
+    """Small uint8 pictures: grey (n, h, w), colour (n, h, w, 3), vectors as (n, 1, d) strips.
+
+    There is nothing to see of texts: (n, 0, 0).
+    """
+    if X.ndim == 1:
+        return np.zeros((len(X), 0, 0), dtype=np.uint8)
     if X.ndim == 2:
         return _shrunk(_as_bytes(X, axis=0)[:, None, :], LONGEST_STRIP)
-    images = _as_bytes(X)
     if X.ndim == 4:
-        images = images[..., :COLOUR] if X.shape[3] >= COLOUR else images[..., 0]
-    return _shrunk(images, LARGEST_SIDE)
+        X = X[..., :COLOUR] if X.shape[3] >= COLOUR else X[..., 0]
+    return _as_bytes(_shrunk(X, LARGEST_SIDE))  # shrunk first: scaling works in float64
 
 
 def _as_bytes(X: Array, axis: int | None = None) -> Array:
@@ -87,7 +104,7 @@ def _as_bytes(X: Array, axis: int | None = None) -> Array:
 
 
 def _shrunk(images: Array, most: int) -> Array:
-    """Blocks of pixels averaged until the larger side fits."""
+    """Blocks of pixels averaged until the larger side fits; bytes stay bytes."""
     n, height, width = images.shape[:3]
     block = math.ceil(max(height, width) / most)
     if block == 1:
@@ -95,4 +112,5 @@ def _shrunk(images: Array, most: int) -> Array:
     tall, wide = max(1, height // block), max(1, width // block)
     whole = images[:, : tall * block, : wide * block]
     split = whole.reshape(n, tall, min(block, height), wide, min(block, width), *images.shape[3:])
-    return np.asarray(split.mean(axis=(2, 4)).round().astype(np.uint8))
+    means = split.mean(axis=(2, 4), dtype=np.float64)
+    return np.asarray(means.round().astype(np.uint8) if images.dtype == np.uint8 else means)

@@ -2,7 +2,8 @@
 
 ::
 
-    run.json            format version, resolved parameters, seed, versions, commit, machine
+    run.json            format version, resolved parameters, seed, the data's row counts,
+                        versions, commit, machine
     records.jsonl       one window per line, flushed
     windows/NNN.npz     what reports draw of window NNN (see ``Drawing``)
     checkpoint/NNN/     the learner after NNN finished windows, for --resume
@@ -17,7 +18,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -30,6 +31,7 @@ from cilf.core.types import Array, Floats, Ints
 from cilf.errors import BadInput
 
 FORMAT = 1
+LONGEST_EXCERPT = 200  # characters kept of a text
 MADE = ("records.jsonl", "report.html", "windows.md", "windows.csv", "windows.tex")
 
 
@@ -44,9 +46,15 @@ class Drawing:
     label: Array  # (n,) known class it was given, or is nearest to
     cluster: Ints  # (n,) -1 known, else the novel class found
     novelty: Floats  # (n,)
-    thumbnails: Array  # (n, h, w) or (n, h, w, 3) uint8; vectors as strips of height 1
+    thumbnails: Array  # (n, h, w[, 3]) uint8; vectors as strips of height 1, texts as (n, 0, 0)
     matched: Array  # (n_found,) as str: the true class each found cluster was matched to, or ""
     sizes: Ints  # (n_found,) instances in each found cluster, in the whole window
+    texts: Array = field(default_factory=lambda: np.empty(0, dtype=str))
+    """(n,) str: how each text begins; "" for images and vectors, and in runs of an older cilf."""
+
+    def __post_init__(self) -> None:
+        if not len(self.texts):
+            object.__setattr__(self, "texts", np.zeros(len(self.ids), dtype=str))
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,8 @@ def write_report(folder: str | Path) -> Path:
     table = summary.run_table(runs, names) if several else summary.window_table(runs[0])
     table.write(root, "runs" if several else "windows")
     page = root / "report.html"
-    replace_file(page, _render(runs, names, table if several else None).encode())
+    html = _render(runs, names, table if several else None)
+    replace_file(page, html.encode(errors="replace"))  # file names need not be valid text
     return page
 
 
@@ -90,6 +91,7 @@ def _view(run: Run, name: str, pictured: bool) -> dict[str, Any]:
         "about": run.about,
         "summary": numbers,
         "sentence": summary.sentence(run, numbers),
+        "rows": summary.data_rows(run.dataset),
         "tiles": _tiles(numbers),
         "table": summary.window_table(run),
         "stream": grids.stream_map(run),
@@ -125,7 +127,7 @@ def _window_view(run: Run, record: WindowRecord) -> dict[str, Any]:
     return view | {
         "map": scatter.embedding_map(drawing, record.window, run.marks),
         "sheets": sheets.contact_sheets(drawing, run.marks),
-        "strips": drawing.thumbnails.shape[1] == 1,
+        "form": sheets.form(drawing),
         "missed": sheets.missed(drawing),
         "legend": [(name, run.marks[name].key(name in novel), name in novel) for name in present],
         "n_drawn": len(truth),
@@ -139,6 +141,7 @@ def _made(run: Run) -> list[tuple[str, list[tuple[str, str]]]]:
     facts = {key: about.get(key) for key in ("scale", "query", "n_novel", "started", "commit")}
     blocks = {
         "Run": facts,
+        "Data": summary.data_facts(run.dataset),
         "Learner's parameters": about.get("parameters") or {},
         "Stream's arguments": about.get("stream") or {},
         "Versions": about.get("versions") or {},

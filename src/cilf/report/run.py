@@ -55,6 +55,11 @@ class Run:
     def finished(self) -> bool:
         return len(self.records) >= len(self.planned)
 
+    @property
+    def dataset(self) -> dict[str, Any]:
+        """What the run says of its data; nothing if an older cilf wrote it."""
+        return dict(self.about.get("dataset") or {})
+
     @cached_property
     def classes(self) -> tuple[str, ...]:
         """Every class, in order of arrival."""

@@ -84,7 +84,8 @@ def _story(drawing: Drawing, i: int, found: list[Cluster]) -> str:
     cluster = int(drawing.cluster[i])
     new = " (new)" if drawing.novel[i] else ""
     called = f"new class {found[cluster].number}" if cluster >= 0 else f"known: {drawing.label[i]}"
-    return f"{drawing.ids[i]}\ntrue class: {drawing.truth[i]}{new}\nfound: {called}"
+    excerpt = f"{drawing.texts[i]}\n" if drawing.texts[i] else ""
+    return f"{excerpt}{drawing.ids[i]}\ntrue class: {drawing.truth[i]}{new}\nfound: {called}"
 
 
 def _cross(x: float, y: float) -> Svg:

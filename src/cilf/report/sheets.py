@@ -1,4 +1,4 @@
-"""Contact sheets: what is in each cluster the learner found, as real images."""
+"""Contact sheets: what is in each cluster the learner found, as real images or texts."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from cilf.core.types import Array, Ints
-from cilf.evaluate.records import Drawing
+from cilf.evaluate.records import LONGEST_EXCERPT, Drawing
 from cilf.report import findings
 from cilf.report.findings import Cluster
 from cilf.report.marks import Mark
 
 MOST_SHOWN = 32  # members of a cluster on its sheet
 MOST_MISSED = 18
+MOST_READ = 8  # texts on a sheet, of a cluster or missed: they take more room than images
 LONGEST_TAG = 3
+LONGEST_NAME = 24  # characters of an identity
 LARGEST_SIDE = {True: 128, False: 48}  # pixels kept of a strip, of an image
 
 
@@ -26,7 +28,8 @@ LARGEST_SIDE = {True: 128, False: 48}  # pixels kept of a strip, of an image
 class Member:
     """An instance on a sheet."""
 
-    image: str  # a data URI
+    image: str  # a data URI; "" for a text
+    text: str  # how a text begins; "" for an image
     id: str
     truth: str
     nearest: str  # the known class it looks most like
@@ -36,6 +39,11 @@ class Member:
     def tag(self) -> str:
         """The true class, where it is short enough to be printed on the image."""
         return self.truth if len(self.truth) <= LONGEST_TAG else ""
+
+    @property
+    def name(self) -> str:
+        """The identity, where a whole path would take too much room."""
+        return shortened(self.id, LONGEST_NAME)
 
 
 @dataclass(frozen=True)
@@ -55,7 +63,7 @@ class Sheet:
     members: list[Member]
     more: int
     strangers: list[tuple[str, int]]  # drawn members of other classes: class, how many
-    strips: bool  # vectors, drawn as strips of one pixel's height
+    form: str  # how its members are drawn, see ``form``
 
 
 def contact_sheets(drawing: Drawing, marks: Mapping[str, Mark]) -> list[Sheet]:
@@ -63,22 +71,43 @@ def contact_sheets(drawing: Drawing, marks: Mapping[str, Mark]) -> list[Sheet]:
     return [_sheet(drawing, cluster, marks) for cluster in findings.clusters(drawing)]
 
 
+def form(drawing: Drawing) -> str:
+    """How the instances are drawn: "images", "strips" of one pixel's height, or "texts"."""
+    return {0: "texts", 1: "strips"}.get(drawing.thumbnails.shape[1], "images")
+
+
+def shortened(text: str, most: int) -> str:
+    """At most so many characters, with the middle left out: a file's name is at the end.
+
+    >>> shortened("photos/2026/garden/IMG_0012.jpg", 24)
+    'photos/2…en/IMG_0012.jpg'
+    """
+    if len(text) <= most:
+        return text
+    head = most // 3
+    return f"{text[:head]}…{text[len(text) - (most - head - 1) :]}"
+
+
 def missed(drawing: Drawing) -> Missed:
     """What was missed, class by class."""
     truth = findings.names(drawing.truth)
     rows = np.flatnonzero(drawing.novel & (drawing.cluster < 0))
     rows = rows[np.argsort(truth[rows], kind="stable")]
-    members = [_member(drawing, i, right=False) for i in _evenly(rows, MOST_MISSED).tolist()]
+    shown = _evenly(rows, _most(drawing, MOST_MISSED)).tolist()
+    members = [_member(drawing, i, right=False) for i in shown]
     return Missed(members, _tally(truth[rows]))
 
 
 def _sheet(drawing: Drawing, cluster: Cluster, marks: Mapping[str, Mark]) -> Sheet:
-    shown = _evenly(cluster.members, MOST_SHOWN).tolist()
+    shown = _evenly(cluster.members, _most(drawing, MOST_SHOWN)).tolist()
     members = [_member(drawing, i, str(drawing.truth[i]) == cluster.matched) for i in shown]
-    strips = drawing.thumbnails.shape[1] == 1
     more = max(0, cluster.size - len(members))
     strangers = _tally(findings.names(drawing.truth[cluster.members[cluster.n_right :]]))
-    return Sheet(cluster, marks.get(cluster.matched), members, more, strangers, strips)
+    return Sheet(cluster, marks.get(cluster.matched), members, more, strangers, form(drawing))
+
+
+def _most(drawing: Drawing, images: int) -> int:
+    return min(images, MOST_READ) if form(drawing) == "texts" else images
 
 
 def _tally(names: Array) -> list[tuple[str, int]]:
@@ -86,8 +115,14 @@ def _tally(names: Array) -> list[tuple[str, int]]:
 
 
 def _member(drawing: Drawing, i: int, right: bool) -> Member:
-    image = data_uri(drawing.thumbnails[i])
-    return Member(image, str(drawing.ids[i]), str(drawing.truth[i]), str(drawing.label[i]), right)
+    image = data_uri(drawing.thumbnails[i]) if drawing.thumbnails[i].size else ""
+    id_, truth, label = (str(of[i]) for of in (drawing.ids, drawing.truth, drawing.label))
+    return Member(image, _excerpt(str(drawing.texts[i])), id_, truth, label, right)
+
+
+def _excerpt(text: str) -> str:
+    """The text, with a sign where it was cut."""
+    return f"{text}…" if len(text) >= LONGEST_EXCERPT else text
 
 
 def _evenly(rows: Ints, most: int) -> Ints:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from cilf.core import WindowRecord
 from cilf.evaluate.summary import mean, summarize
@@ -85,6 +86,34 @@ def sentence(run: Run, summary: Summary) -> str:
         f"{_count(news, 'new class', 'new classes')} turned up."
     )
     return " ".join([start, _counting(run, summary), _remembering(summary)]).strip()
+
+
+def data_rows(dataset: Mapping[str, Any]) -> str:
+    """How much data there was, and whether that was all of it; "" if the run does not say.
+
+    >>> data_rows({"train_rows": 25000, "test_rows": 10000, "part_of_rows": [50000, 10000]})
+    '25,000 training and 10,000 test rows, a part of the original 50,000 and 10,000'
+    """
+    if not dataset:
+        return ""
+    there = f"{dataset['train_rows']:,} training and {dataset['test_rows']:,} test rows"
+    if not dataset.get("part_of_rows"):
+        return there
+    train, test = dataset["part_of_rows"]
+    return f"{there}, a part of the original {train:,} and {test:,}"
+
+
+def data_facts(dataset: Mapping[str, Any]) -> dict[str, str]:
+    """What a report says of the data, by name.
+
+    >>> data_facts({"train_rows": 9, "test_rows": 3, "n_classes": 2, "instance_shape": [8, 8]})
+    {'rows': '9 training and 3 test rows', 'classes': '2', 'instance': '8 x 8'}
+    """
+    if not dataset:
+        return {}
+    instance = " x ".join(str(side) for side in dataset["instance_shape"]) or "text"
+    classes = str(dataset["n_classes"])
+    return {"rows": data_rows(dataset), "classes": classes, "instance": instance}
 
 
 def percent(value: float) -> str:

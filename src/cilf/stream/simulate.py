@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from cilf.core import Label, Labelled, Window, validation
 from cilf.core.random import generator
-from cilf.core.types import Ints
+from cilf.core.types import Array, Ints
 from cilf.data import Dataset
 from cilf.errors import BadConfig, BadInput
 from cilf.stream.plan import Plan, make_plan, paper_protocol
@@ -44,13 +45,29 @@ class Stream:
 
     def window(self, index: int) -> Window:
         """The window with this index; the first is 1."""
-        if not 1 <= index <= len(self):
-            raise BadConfig(f"index is {index}: the windows of this stream are 1 to {len(self)}.")
+        self._check(index, first=1)
         planned, rows = self.plan.windows[index - 1], self._rows[index - 1]
         train = self._dataset.train
         return Window(
             index, train.X[rows], train.y[rows], planned.novel, planned.known, train.ids[rows]
         )
+
+    def counts(self, index: int) -> dict[Label, int]:
+        """How many instances of each class a window holds; 0 is the initial training data."""
+        self._check(index, first=0)
+        if index == 0:
+            classes, y = self.plan.initial, self.initial.y
+        else:
+            classes = self.plan.windows[index - 1].classes
+            y = self._dataset.train.y[self._rows[index - 1]]
+        found = Counter(y.tolist())
+        return {label: found[label] for label in classes}
+
+    def _check(self, index: int, first: int) -> None:
+        if not first <= index <= len(self):
+            raise BadConfig(
+                f"index is {index}: the windows of this stream are {first} to {len(self)}."
+            )
 
 
 def single_novel(
@@ -65,6 +82,8 @@ def single_novel(
     n_quiet: int = 0,
     n_vanishing: int = 1,
     imbalance: float = 1.0,
+    max_initial_size: int | None = None,
+    max_window_size: int | None = None,
 ) -> Stream:
     """One novel class starts in every window.
 
@@ -80,15 +99,20 @@ def single_novel(
         n_quiet: how many windows without a novel class to put in.
         n_vanishing: how many known classes leave for good, each at the end of a random window.
         imbalance: size of the largest over the smallest class in a window.
+        max_initial_size: bounds the share taken where ``initial_size`` is None.
+        max_window_size: bounds the share taken where ``window_size`` is None.
     """
-    default = paper_protocol(_n_classes(dataset)).single_initial
+    classes = _classes(dataset, seed)
+    default = paper_protocol(len(classes)).single_initial
     plan = make_plan(
-        dataset.classes, n_initial=default if n_initial is None else n_initial,
+        classes, n_initial=default if n_initial is None else n_initial,
         novel_range=(1, 1), n_quiet=n_quiet, n_vanishing=n_vanishing, n_windows=n_windows,
         seed=seed,
     )  # fmt: skip
-    sizes = _Sizes(initial_size, window_size, holdout_size, imbalance)
-    return _deal_out(dataset, "single", plan, sizes, seed)
+    sizes = _Sizes(
+        initial_size, window_size, holdout_size, max_initial_size, max_window_size, imbalance
+    )
+    return _deal_out(dataset, classes, "single", plan, sizes, seed)
 
 
 def multiple_novel(
@@ -104,26 +128,42 @@ def multiple_novel(
     n_quiet: int = 0,
     n_vanishing: int = 1,
     imbalance: float = 1.0,
+    max_initial_size: int | None = None,
+    max_window_size: int | None = None,
 ) -> Stream:
     """Two to ``max_novel`` novel classes start in every window (but the quiet ones).
 
     The other arguments are those of :func:`single_novel`; ``max_novel`` is the paper's if None.
     """
-    protocol = paper_protocol(_n_classes(dataset))
+    classes = _classes(dataset, seed)
+    protocol = paper_protocol(len(classes))
     most = protocol.max_novel if max_novel is None else max_novel
     plan = make_plan(
-        dataset.classes, n_initial=protocol.multiple_initial if n_initial is None else n_initial,
+        classes, n_initial=protocol.multiple_initial if n_initial is None else n_initial,
         novel_range=(2, validation.whole_number("max_novel", most, least=2)), n_quiet=n_quiet,
         n_vanishing=n_vanishing, n_windows=n_windows, seed=seed,
     )  # fmt: skip
-    sizes = _Sizes(initial_size, window_size, holdout_size, imbalance)
-    return _deal_out(dataset, "multiple", plan, sizes, seed)
+    sizes = _Sizes(
+        initial_size, window_size, holdout_size, max_initial_size, max_window_size, imbalance
+    )
+    return _deal_out(dataset, classes, "multiple", plan, sizes, seed)
 
 
-def _n_classes(dataset: Dataset) -> int:
+def _classes(dataset: Dataset, seed: int) -> list[Label]:
+    """The classes a stream is made of: all, or those that the seed draws."""
     if not isinstance(dataset, Dataset):
         raise BadInput(f"dataset is {dataset!r}: give a Dataset, as load_dataset(name) does.")
-    return len(dataset.classes)
+    classes, n_drawn = dataset.classes, dataset.n_drawn
+    if n_drawn is None:
+        return classes
+    validation.whole_number("seed", seed, least=0)
+    if validation.whole_number("n_drawn", n_drawn, least=2) > len(classes):
+        raise BadConfig(
+            f"n_drawn is {n_drawn}: data set {dataset.name!r} has {len(classes)} classes to draw "
+            "from, draw at most these."
+        )
+    drawn = generator(seed, "classes").choice(len(classes), n_drawn, replace=False)
+    return [classes[position] for position in np.sort(drawn)]
 
 
 @dataclass(frozen=True)
@@ -133,50 +173,62 @@ class _Sizes:
     initial: int | None
     window: int | None
     holdout: int | None
+    max_initial: int | None
+    max_window: int | None
     imbalance: float
 
     def __post_init__(self) -> None:
-        for name in ("initial", "window", "holdout"):
+        for name in ("initial", "window", "holdout", "max_initial", "max_window"):
             if getattr(self, name) is not None:
                 validation.whole_number(f"{name}_size", getattr(self, name), least=1)
         validation.number("imbalance", self.imbalance, least=1.0)
 
 
-def _deal_out(dataset: Dataset, scenario: str, plan: Plan, sizes: _Sizes, seed: int) -> Stream:
-    deal = _Deal(dataset, seed, len(plan.windows))
-    initial = deal.initial(plan.initial, sizes.initial)
+def _deal_out(
+    dataset: Dataset, classes: Sequence[Label], scenario: str, plan: Plan, sizes: _Sizes, seed: int
+) -> Stream:
+    rng = generator(seed, "deal")
+    deal = _Deal(_rows_by_class(dataset.train.y, classes, rng), sizes, len(plan.windows), rng)
+    initial = deal.initial(plan.initial)
     return Stream(
         name=f"{dataset.name}-{scenario}",
         seed=seed,
         plan=plan,
         initial=Labelled(dataset.train.X[initial], dataset.train.y[initial]),
-        holdout=_holdout(dataset, sizes.holdout, seed),
+        holdout=_holdout(dataset, classes, sizes.holdout, seed),
         _dataset=dataset,
-        _rows=tuple(deal.window(window.classes, sizes) for window in plan.windows),
+        _rows=tuple(deal.window(window.classes) for window in plan.windows),
     )
 
 
 class _Deal:
-    """Deals the rows of the training split out, each at most once."""
+    """Deals the rows of each class out, each at most once."""
 
-    def __init__(self, dataset: Dataset, seed: int, n_windows: int) -> None:
-        self._rng = generator(seed, "deal")
-        self._rows = _rows_by_class(dataset.train.y, self._rng)
-        self._sizes = {label: len(rows) for label, rows in self._rows.items()}
-        self._n_windows = max(1, n_windows)
+    def __init__(
+        self, rows: dict[Label, Ints], sizes: _Sizes, n_windows: int, rng: np.random.Generator
+    ) -> None:
+        self._rows = rows
+        self._sizes = sizes
+        self._n_of = {label: len(of_class) for label, of_class in rows.items()}
+        self._even = (1 - INITIAL_SHARE) / max(1, n_windows)
+        self._rng = rng
 
-    def initial(self, classes: tuple[Label, ...], size: int | None) -> Ints:
-        counts = {c: size or max(2, int(INITIAL_SHARE * self._sizes[c])) for c in classes}
-        return self._take(counts)
+    def initial(self, classes: tuple[Label, ...]) -> Ints:
+        size, most = self._sizes.initial, self._sizes.max_initial
+        return self._take({c: size or self._share(c, INITIAL_SHARE, 2, most) for c in classes})
 
-    def window(self, classes: tuple[Label, ...], sizes: _Sizes) -> Ints:
+    def window(self, classes: tuple[Label, ...]) -> Ints:
+        size, most = self._sizes.window, self._sizes.max_window
         ranks = self._rng.permutation(len(classes)) / max(1, len(classes) - 1)
-        even = (1 - INITIAL_SHARE) / self._n_windows
         counts = {}
         for label, rank in zip(classes, ranks, strict=True):
-            full = sizes.window or max(1, int(even * self._sizes[label]))
-            counts[label] = max(1, round(full * sizes.imbalance**-rank))
+            full = size or self._share(label, self._even, 1, most)
+            counts[label] = max(1, round(full * self._sizes.imbalance**-rank))
         return self._take(counts)
+
+    def _share(self, label: Label, share: float, least: int, most: int | None) -> int:
+        count = max(least, int(share * self._n_of[label]))
+        return count if most is None else min(count, most)
 
     def _take(self, counts: dict[Label, int]) -> Ints:
         taken = []
@@ -184,7 +236,7 @@ class _Deal:
             rows = self._rows[label]
             if count > len(rows):
                 raise BadConfig(
-                    f"class {label!r} has {self._sizes[label]} training instances, fewer than "
+                    f"class {label!r} has {self._n_of[label]} training instances, fewer than "
                     "this stream wants: lower initial_size, window_size or n_windows."
                 )
             taken.append(rows[:count])
@@ -192,11 +244,13 @@ class _Deal:
         return self._rng.permutation(np.concatenate(taken))
 
 
-def _rows_by_class(y: np.ndarray, rng: np.random.Generator) -> dict[Label, Ints]:
-    return {label: rng.permutation(np.flatnonzero(y == label)) for label in np.unique(y).tolist()}
+def _rows_by_class(
+    y: Array, classes: Sequence[Label], rng: np.random.Generator
+) -> dict[Label, Ints]:
+    return {label: rng.permutation(np.flatnonzero(y == label)) for label in classes}
 
 
-def _holdout(dataset: Dataset, size: int | None, seed: int) -> Labelled:
-    rows = _rows_by_class(dataset.test.y, generator(seed, "holdout"))
+def _holdout(dataset: Dataset, classes: Sequence[Label], size: int | None, seed: int) -> Labelled:
+    rows = _rows_by_class(dataset.test.y, classes, generator(seed, "holdout"))
     kept = np.sort(np.concatenate([of_class[:size] for of_class in rows.values()]))
     return Labelled(dataset.test.X[kept], dataset.test.y[kept])

@@ -1,0 +1,93 @@
+"""The paper's protocols by name: which classes come when, how many instances, which budgets.
+
+A preset joins what is stated elsewhere, each number once: the class counts of
+``cilf.stream.plan.paper_protocol``, the sizes and budgets of ``cilf.benchmark.scales``, and the
+defaults of the stream functions.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cilf.benchmark.scales import SCALES, setting
+from cilf.core import validation
+from cilf.stream import Stream, multiple_novel, single_novel
+from cilf.stream.plan import paper_protocol
+
+SCENARIOS: dict[str, Callable[..., Stream]] = {"single": single_novel, "multiple": multiple_novel}
+N_CLASSES = {"digits": 10, "mnist": 10, "cifar10": 10, "cifar50": 50, "cifar100": 100}
+OWN = "own"  # stands for a user's data in the name of a preset
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A protocol with every number filled in.
+
+    Attributes:
+        data: a data set that has presets of its own, or "own".
+        scenario: "single" or "multiple".
+        scale: "smoke", "cpu" or "paper".
+        stream: every argument of the stream but its data set and seed.
+        learner: budgets, for the learners that have such parameters.
+    """
+
+    data: str
+    scenario: str
+    scale: str
+    stream: Mapping[str, Any]
+    learner: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return f"{self.data}-{self.scenario}-{self.scale}"
+
+
+def preset(data: str, scenario: str, scale: str, n_classes: int | None = None) -> Preset:
+    """The protocol for a data set, in a scenario, at a scale.
+
+    ``n_classes`` is how many classes a user's own data have; where it is None, the arguments
+    that depend on it stay None and the stream decides them.
+
+    >>> cifar = preset("cifar100", "multiple", "cpu")
+    >>> cifar.name, cifar.stream["n_initial"], cifar.stream["max_novel"]
+    ('cifar100-multiple-cpu', 50, 10)
+    >>> preset("photos/", "single", "cpu", n_classes=8).stream["n_initial"]
+    4
+    """
+    sizes = setting(scale, data)
+    classes = _class_counts(scenario, n_classes or N_CLASSES.get(data))
+    stream = stream_defaults(scenario) | classes | dict(sizes.stream)
+    return Preset(data if data in N_CLASSES else OWN, scenario, scale, stream, sizes.learner)
+
+
+def stream_defaults(scenario: str) -> dict[str, Any]:
+    """The arguments of a scenario's stream and their defaults, but for data set and seed."""
+    make = SCENARIOS[validation.one_of("scenario", scenario, SCENARIOS)]
+    return {
+        name: parameter.default
+        for name, parameter in inspect.signature(make).parameters.items()
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+    }
+
+
+def _class_counts(scenario: str, n_classes: int | None) -> dict[str, int]:
+    if n_classes is None:
+        return {}
+    protocol = paper_protocol(n_classes)
+    if scenario == "single":
+        return {"n_initial": protocol.single_initial}
+    return {"n_initial": protocol.multiple_initial, "max_novel": protocol.max_novel}
+
+
+PRESETS: dict[str, Preset] = {
+    made.name: made
+    for made in (
+        preset(data, scenario, scale)
+        for data in N_CLASSES
+        for scenario in SCENARIOS
+        for scale in SCALES
+    )
+}

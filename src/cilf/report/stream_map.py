@@ -1,0 +1,270 @@
+"""The map of a stream: which class comes when, as a picture and as rows of a table."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cilf.core import Label, validation
+from cilf.core.extras import optional
+from cilf.core.files import make_folder, replace_file
+from cilf.core.notices import notice
+from cilf.stream import Stream
+
+FORMATS: dict[str, dict[str, str | None]] = {  # and what to leave out, so that equal maps are equal
+    ".png": {"Software": None},
+    ".svg": {"Date": None},
+}
+DPI = 150
+LONGEST_NAME = 28  # letters of a class name that are shown
+MOST_NUMBERED = 20  # classes, or windows, up to which there is room for numbers
+LONGEST = 80.0  # inches of a side; rows and columns get narrower to stay below
+
+# Blue and orange stay apart for every colour vision, and dark, middle and light in grey.
+FILL = {"initial": "#14497b", "novel": "#f09a1a", "known": "#c9ddef"}
+INK = {"initial": "white", "novel": "black", "known": "black"}
+MEANING = {"initial": "initial training data", "novel": "new in this window", "known": "known"}
+END = "#000000"
+GAP = 0.35  # columns between the initial training data and the first window
+
+
+class PlanRow(NamedTuple):
+    """One window of a stream; window 0 is the initial training data."""
+
+    window: int
+    novel: tuple[tuple[Label, int], ...]  # classes that start here, with their instances
+    n_known: int  # classes that came earlier and are still here
+    vanished: tuple[Label, ...]  # classes that were in the window before and are no longer
+    n_instances: int
+
+
+def plan_rows(stream: Stream) -> list[PlanRow]:
+    """The stream as rows, from the initial training data to the last window.
+
+    >>> from cilf.data import load_dataset
+    >>> from cilf.stream import multiple_novel
+    >>> for row in plan_rows(multiple_novel(load_dataset("digits"), seed=0))[:2]:
+    ...     print(row.window, row.novel, row.n_known, row.vanished)
+    0 ((9, 57), (3, 58), (6, 58)) 0 ()
+    1 ((5, 28), (0, 28)) 3 ()
+    """
+    rows = [_row(stream, 0, stream.plan.initial, (), ())]
+    before = stream.plan.initial
+    for index, window in enumerate(stream.plan.windows, start=1):
+        rows.append(_row(stream, index, window.novel, window.known, before))
+        before = window.classes
+    return rows
+
+
+def _row(
+    stream: Stream,
+    index: int,
+    starting: tuple[Label, ...],
+    known: tuple[Label, ...],
+    before: tuple[Label, ...],
+) -> PlanRow:
+    counts = stream.counts(index)
+    return PlanRow(
+        window=index,
+        novel=tuple((label, counts[label]) for label in starting),
+        n_known=len(known),
+        vanished=tuple(label for label in before if label not in known),
+        n_instances=sum(counts.values()),
+    )
+
+
+def draw_stream_map(stream: Stream, path: Path) -> Path:
+    """Draw the map to a PNG or, by the suffix of the path, an SVG file; returns the path.
+
+    One row is a class, in order of arrival, one column a window. Equal streams give equal files
+    with the same version of matplotlib.
+    """
+    suffix = validation.one_of("format of a picture", path.suffix.lower(), FORMATS)
+    content = _rendered(stream_figure(stream), suffix)
+    make_folder(path.parent)
+    replace_file(path, content)
+    return path
+
+
+def _rendered(figure: Any, suffix: str) -> bytes:
+    content = io.BytesIO()
+    # Text stays text in an SVG, so that every alphabet shows and can be searched.
+    settings = {"svg.hashsalt": "cilf", "svg.fonttype": "none"}
+    with (
+        _matplotlib("matplotlib").rc_context(settings),
+        warnings.catch_warnings(record=True) as said,
+    ):
+        warnings.filterwarnings("always", message="Glyph .* missing")
+        metadata = FORMATS[suffix]
+        figure.savefig(content, format=suffix[1:], dpi=DPI, metadata=metadata, bbox_inches="tight")
+    if said and suffix == ".png":
+        notice("the font of the picture lacks letters of some class names: an .svg shows them.")
+    return content.getvalue()
+
+
+def stream_figure(stream: Stream) -> Any:
+    """The map as a figure of matplotlib that belongs to no window system."""
+    layout = _Layout(len(stream.plan.arrivals), len(stream))
+    figure = _matplotlib("matplotlib.figure").Figure(figsize=layout.size)
+    axes = figure.add_axes((0, 0, 1, 1))
+    paint_stream_map(axes, stream, layout.row)
+    return figure
+
+
+def paint_stream_map(axes: Any, stream: Stream, row: float) -> None:
+    """Draw the map on these axes, whose rows are ``row`` inches high."""
+    font = min(9.0, 72 * row * 0.68)
+    cells = list(_cells(stream))
+    _paint_cells(axes, cells)
+    if len(stream.plan.arrivals) <= MOST_NUMBERED and len(stream) <= MOST_NUMBERED:
+        _paint_counts(axes, cells, font)
+    _paint_ends(axes, stream)
+    _label_axes(axes, stream, font)
+    _title(axes, stream)
+    _legend(axes, stream)
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How large the picture is, in inches."""
+
+    n_classes: int
+    n_windows: int
+
+    @property
+    def row(self) -> float:
+        roomy = 0.3 if self.n_classes <= MOST_NUMBERED else 0.16
+        return min(roomy, LONGEST / self.n_classes)
+
+    @property
+    def column(self) -> float:
+        roomy = 0.58 if self.n_windows <= MOST_NUMBERED else 0.3
+        return min(roomy, LONGEST / self.n_windows)
+
+    @property
+    def size(self) -> tuple[float, float]:
+        return (_x(self.n_windows) + 1) * self.column, self.n_classes * self.row
+
+
+class _Cell(NamedTuple):
+    x: float
+    y: int
+    state: str
+    n_instances: int
+
+
+def _x(window: int) -> float:
+    """Left edge of a window's column."""
+    return window + (GAP if window else 0.0)
+
+
+def _cells(stream: Stream) -> Iterator[_Cell]:
+    rows = {label: y for y, label in enumerate(stream.plan.arrivals)}
+    for label, count in stream.counts(0).items():
+        yield _Cell(0.0, rows[label], "initial", count)
+    for index, window in enumerate(stream.plan.windows, start=1):
+        for label, count in stream.counts(index).items():
+            state = "novel" if label in window.novel else "known"
+            yield _Cell(_x(index), rows[label], state, count)
+
+
+def _paint_cells(axes: Any, cells: list[_Cell]) -> None:
+    rectangle = _matplotlib("matplotlib.patches").Rectangle
+    collection = _matplotlib("matplotlib.collections").PatchCollection
+    for state, fill in FILL.items():
+        squares = [rectangle((cell.x, cell.y), 1, 1) for cell in cells if cell.state == state]
+        axes.add_collection(
+            collection(squares, facecolor=fill, edgecolor="white", linewidth=0.8, label=state)
+        )
+
+
+def _paint_counts(axes: Any, cells: list[_Cell], font: float) -> None:
+    for cell in cells:
+        axes.text(
+            cell.x + 0.5, cell.y + 0.52, str(cell.n_instances), ha="center", va="center",
+            color=INK[cell.state], fontsize=font,
+            fontweight="bold" if cell.state == "novel" else "normal",
+        )  # fmt: skip
+
+
+def _vanished(stream: Stream) -> dict[Label, int]:
+    """The last window of each class that is gone before the stream ends."""
+    rows = plan_rows(stream)
+    return {label: row.window - 1 for row in rows for label in row.vanished}
+
+
+def _paint_ends(axes: Any, stream: Stream) -> None:
+    rows = {label: y for y, label in enumerate(stream.plan.arrivals)}
+    for label, last in _vanished(stream).items():
+        x, y = _x(last) + 1, rows[label]
+        axes.plot([x, x], [y + 0.06, y + 0.94], color=END, linewidth=3, solid_capstyle="butt")
+
+
+def _label_axes(axes: Any, stream: Stream, font: float) -> None:
+    names = [_short(label) for label in stream.plan.arrivals]
+    columns = range(len(stream) + 1)
+    axes.set_xlim(0, _x(len(stream)) + 1)
+    axes.set_ylim(len(names), 0)
+    axes.set_yticks([y + 0.5 for y in range(len(names))], names, fontsize=font)
+    axes.set_xticks([_x(i) + 0.5 for i in columns], _column_names(stream), fontsize=9)
+    axes.tick_params(length=0, labeltop=len(names) > MOST_NUMBERED)
+    axes.set_xlabel("window, + classes that start in it", fontsize=9, loc="left")
+    for label in axes.get_yticklabels():
+        label.set_parse_math(False)  # a class may be called "$5"
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def _column_names(stream: Stream) -> list[str]:
+    plan = stream.plan
+    windows = enumerate(plan.windows, start=1)
+    starting = [f"{index}\n+{len(window.novel)}" for index, window in windows]
+    return [f"start\n+{len(plan.initial)}", *starting]
+
+
+def _short(label: Label) -> str:
+    name = " ".join(str(label).split())
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+
+
+def _title(axes: Any, stream: Stream) -> None:
+    plan = stream.plan
+    n_later = len(plan.arrivals) - len(plan.initial)
+    lines = [
+        f"{stream.name}, seed {stream.seed}",
+        f"{len(plan.initial)} classes at the start, {n_later} more in {_windows(len(stream))}",
+        f"instances of a class: {_between(stream, 0, 0)} at the start, "
+        f"{_between(stream, 1, len(stream))} in a window",
+    ]
+    axes.set_title("\n".join(lines), fontsize=9, loc="left", parse_math=False)
+
+
+def _windows(count: int) -> str:
+    return "1 window" if count == 1 else f"{count} windows"
+
+
+def _between(stream: Stream, first: int, last: int) -> str:
+    """The fewest and the most instances of a class in these windows."""
+    counts = [n for index in range(first, last + 1) for n in stream.counts(index).values()]
+    fewest, most = min(counts), max(counts)
+    return str(most) if fewest == most else f"{fewest} to {most}"
+
+
+def _legend(axes: Any, stream: Stream) -> None:
+    patches, lines = _matplotlib("matplotlib.patches"), _matplotlib("matplotlib.lines")
+    handles = [patches.Patch(facecolor=FILL[state], label=MEANING[state]) for state in FILL]
+    if _vanished(stream):
+        mark = {"marker": "|", "markersize": 10, "markeredgewidth": 3, "linestyle": "none"}
+        handles.append(lines.Line2D([], [], color=END, label="vanishes here", **mark))
+    axes.legend(
+        handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=9,
+        borderaxespad=0,
+    )  # fmt: skip
+
+
+def _matplotlib(module: str) -> Any:
+    return optional(module, extra="report", purpose="drawing maps of streams")

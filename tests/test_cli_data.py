@@ -1,0 +1,148 @@
+"""Data on the command line: the list, the map, and runs on data of one's own, end to end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from cilf.data import load_dataset
+from cilf.evaluate import RunFolder
+
+pytest.importorskip("pyarrow")
+
+HASTY = ["--set", "epochs=3", "--set", "detect_epochs=1", "--set", "update_epochs=2"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Digits as PNG files in class folders."""
+    data = load_dataset("digits")
+    for i, (image, label) in enumerate(zip(data.train.X, data.train.y, strict=True)):
+        if i < 400:
+            place = tmp_path / "shots" / f"digit {label}"
+            place.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(image).save(place / f"{i}.png")
+    return tmp_path / "shots"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Digits as rows of 64 numbers."""
+    data = load_dataset("digits")
+    lines = [",".join([*(f"p{i}" for i in range(64)), "digit"])]
+    for image, label in zip(data.train.X[:400], data.train.y[:400], strict=True):
+        lines.append(",".join([*map(str, image.ravel().tolist()), f"d{label}"]))
+    (tmp_path / "pixels.csv").write_text("\n".join(lines))
+    return tmp_path / "pixels.csv"
+
+
+def test_data_sets_are_listed(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CILF_DATA", raising=False)
+    listed = run("data")
+    assert listed.code == 0
+    for name in ("digits", "mnist", "cifar10", "cifar50", "cifar100", "hf:ID"):
+        assert name in listed.out
+    entries = {entry["name"]: entry for entry in json.loads(run("data", "--json").out)}
+    assert entries["digits"]["here"] is True
+    assert (entries["mnist"]["here"], entries["mnist"]["train_rows"]) == (False, 60_000)
+
+
+def test_a_stream_is_shown(run: Any) -> None:
+    done = run("data", "show", "digits", "--scenario", "single", "--seed", "1")
+    assert done.code == 0
+    assert done.out.startswith("digits-single-smoke, seed 1: digits has 1,437 training and 360")
+    picture = Path("runs/digits-single-seed1.png")
+    assert done.out.rstrip().endswith(f"map: {picture}")
+    with Image.open(picture) as image:
+        assert min(image.size) > 300
+    rows = [line.split() for line in done.out.splitlines()[4:10]]
+    assert [row[0] for row in rows] == ["initial", "1", "2", "3", "4", "5"]
+
+
+def test_a_stream_is_shown_as_json(run: Any) -> None:
+    done = run("data", "show", "digits", "--set", "stream.n_quiet=1", "--out", "a.svg", "--json")
+    shown = json.loads(done.out)
+    assert (shown["map"], Path("a.svg").exists()) == ("a.svg", True)
+    assert shown["data"]["train_rows"] == 1437
+    assert [row["window"] for row in shown["plan"]] == list(range(5))
+    assert sum(not row["novel"] for row in shown["plan"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["data", "show", "digit"], "did you mean 'digits'? Known: digits, mnist,"),
+        (["data", "show", "./nowhere"], "nowhere is not there: give a folder or a file"),
+        (["data", "show", "digits", "--set", "epochs=3"], "--set epochs is for a learner"),
+        (["data", "show", "digits", "--out", "a.txt"], "unknown format of a picture '.txt'"),
+        (["data", "show", "digits", "--size", "16"], "digits is read as it is"),
+        (["run", "--data", "./nowhere"], "nowhere is not there: give a folder or a file"),
+        (["run", "--data", "digits", "--skip-bad"], "digits is read as it is"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(
+    run: Any, arguments: list[str], message: str
+) -> None:
+    done = run(*arguments)
+    assert done.code == 2
+    assert done.err.startswith("error: ")
+    assert len(done.err.splitlines()) == 1
+    assert message in done.err
+
+
+def test_a_run_on_a_folder_of_images(run: Any, folder: Path) -> None:
+    done = run("run", "--learner", "cilf", "--data", str(folder), "--scenario", "single", *HASTY)
+    assert done.code == 0, done.err
+    out = RunFolder.open("runs/cilf-shots-single-seed0")
+    about = out.read_run()
+    assert about["dataset"]["train_rows"] + about["dataset"]["test_rows"] == 400
+    assert about["dataset"]["instance_shape"] == [8, 8]
+    drawing = out.read_drawing(1)
+    assert drawing is not None
+    assert all((folder / str(name)).is_file() for name in drawing.ids)
+    assert {str(label).split()[0] for label in drawing.truth} == {"digit"}
+
+
+def test_a_run_on_a_table_of_features(run: Any, table: Path) -> None:
+    done = run(
+        "run", "--learner", "cilf", "--data", str(table), "--label", "digit",
+        "--scenario", "single", "--out", "here", *HASTY,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    about = RunFolder.open("here").read_run()
+    assert about["dataset"]["instance_shape"] == [64]
+    assert about["loading"] == {"label": "digit"}
+    drawing = RunFolder.open("here").read_drawing(1)
+    assert drawing is not None
+    assert all(str(name).startswith("pixels.csv:") for name in drawing.ids)
+
+
+def test_a_column_that_has_to_be_named(run: Any, table: Path) -> None:
+    done = run("run", "--data", str(table))
+    assert done.code == 2
+    assert "no column that looks like a label" in done.err
+    assert "--label" in done.err
+
+
+def test_unreadable_files_are_named_and_skipped_only_when_told(run: Any, folder: Path) -> None:
+    (folder / "digit 0" / "bad.png").write_bytes(b"no image")
+    refused = run("data", "show", str(folder))
+    assert refused.code == 2
+    assert "1 of 401 images cannot be read (digit 0/bad.png: " in refused.err
+    assert "--skip-bad" in refused.err
+    done = run("data", "show", str(folder), "--skip-bad")
+    assert done.code == 0
+    assert "skipped 1 of 401 images that cannot be read (digit 0/bad.png" in done.err
+
+
+def test_a_size_is_shown_and_can_be_changed(run: Any, folder: Path) -> None:
+    Image.fromarray(np.zeros((30, 20), np.uint8)).save(folder / "digit 1" / "large.png")
+    done = run("data", "show", str(folder))
+    assert "401 images of 2 sizes and 1 mode are brought to 8 x 8 pixels, grey" in done.err
+    shown = json.loads(run("data", "show", str(folder), "--size", "12", "--json").out)
+    assert shown["data"]["instance_shape"] == [12, 12]
