@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 import torch
 
 from cilf.core import validation
+from cilf.core.types import Array
 from cilf.errors import BadConfig, BadInput, CilfError
 
 
@@ -286,3 +288,70 @@ def test_labels_have_to_come_in_an_order(y: Any) -> None:
 def test_a_name_that_numpy_would_cut_is_refused() -> None:
     with pytest.raises(BadInput, match=says("y[1]", "remove the NUL")):
         validation.labels(["a", "a\0"], n=2)
+
+
+# ------------------------------------------------------------------------------- texts
+
+SAID = ["first", "a second", "first"]
+
+
+def series(values: list[Any], dtype: str) -> Any:
+    return pytest.importorskip("pandas").Series(values, dtype=dtype, index=[7, 8, 9])
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        pytest.param(lambda: SAID, id="list"),
+        pytest.param(lambda: tuple(SAID), id="tuple"),
+        pytest.param(lambda: np.array(SAID), id="fixed width"),
+        pytest.param(lambda: np.array(SAID, dtype=object), id="objects"),
+        pytest.param(lambda: np.array(SAID, dtype=np.dtypes.StringDType()), id="StringDType"),
+        pytest.param(lambda: series(SAID, "string"), id="pandas strings"),
+        pytest.param(lambda: series(SAID, "object"), id="pandas objects"),
+    ],
+)
+def test_texts_come_in_any_sequence(X: Callable[[], Any]) -> None:
+    texts = validation.raw_instances(X())
+    assert texts.tolist() == SAID
+    assert {type(text) for text in texts} == {str}
+    assert (texts.dtype, texts.shape) == (np.dtype(object), (3,))
+    assert validation.raw_instances(X(), shape=()).tolist() == SAID
+
+
+@pytest.mark.parametrize(
+    ("X", "seen"),
+    [
+        ("a single text", r"X is 'a single text': give a sequence"),
+        (["one", ""], r"X\[1\] is an empty text \(''\)"),
+        (["one", " \n"], r"X\[1\] is an empty text"),
+        (["one", None], r"X\[1\] is None, not a text"),
+        ([math.nan, "one"], r"X\[0\] is nan, not a text"),
+        (np.array(["one", 3], dtype=object), r"X\[1\] is 3, not a text"),
+        (["one", ["two"] * 50], r"X\[1\] is \['two', .*\.\.\., not a text"),
+        (["one", "\ud800"], r"X\[1\] is no valid Unicode"),
+    ],
+)
+def test_texts_that_are_none_are_refused_with_their_index(X: Any, seen: str) -> None:
+    with pytest.raises(BadInput, match=seen):
+        validation.raw_instances(X)
+
+
+@pytest.mark.parametrize("X", [[[1, 2]], np.zeros((2, 4, 4), np.uint8), [], ["a"][:0], b"ab", {}])
+def test_what_holds_no_text_is_taken_as_numbers(X: Any) -> None:
+    def seen(check: Callable[..., Array]) -> Any:
+        try:
+            return check(X).tolist()
+        except BadInput as error:
+            return str(error)
+
+    assert seen(validation.raw_instances) == seen(validation.instances)
+
+
+def test_texts_and_numbers_do_not_replace_each_other() -> None:
+    with pytest.raises(
+        BadInput, match=r"X holds texts, but .* fitted on instances of shape \(4,\)"
+    ):
+        validation.raw_instances(SAID, shape=(4,))
+    with pytest.raises(BadInput, match="X holds no texts, but the learner was fitted on texts"):
+        validation.raw_instances(np.zeros((3, 4)), shape=())

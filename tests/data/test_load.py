@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -105,6 +106,17 @@ def test_a_flat_folder_has_instances_but_no_classes(tmp_path: Path) -> None:
         load_dataset(flat)
 
 
+def test_new_images_take_the_form_of_those_that_were_learned(tmp_path: Path) -> None:
+    shots = paint(tmp_path / "shots")
+    (tmp_path / "new").mkdir()
+    grey = Image.fromarray(np.full((30, 20), 99, np.uint8))
+    grey.save(tmp_path / "new" / "a.png")
+    assert load_instances(tmp_path / "new").X.shape == (1, 30, 20)
+    shape = load_dataset(shots).shape
+    assert load_instances(tmp_path / "new", size=shape).X.shape == (1, 12, 12, 3)
+    assert load_instances(shots, size=(12, 10)).X.shape == (30, 12, 10)
+
+
 def test_a_typo_in_a_name_is_answered_with_the_nearest() -> None:
     with pytest.raises(BadConfig, match=r"unknown data set 'mnits': did you mean 'mnist'\?"):
         load_dataset("mnits")
@@ -132,8 +144,14 @@ def test_a_named_set_takes_no_options() -> None:
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"size": 2}, "size is 2"), ({"test_share": 0.0}, "test_share is 0.0")],
+    [
+        ({"size": 2}, "size is 2"),
+        ({"size": (2, 8)}, "size is 2"),
+        ({"size": (8,)}, r"size is \(8,\): give pixels a side, \(h, w\), or \(h, w, 3\)"),
+        ({"size": (8, 8, 4)}, r"size is \(8, 8, 4\)"),
+        ({"test_share": 0.0}, "test_share is 0.0"),
+    ],
 )
-def test_options_that_cannot_work_are_refused(options: dict[str, float], message: str) -> None:
+def test_options_that_cannot_work_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(BadConfig, match=message):
-        load_dataset("digits", **options)  # type: ignore[arg-type]
+        load_dataset("digits", **options)

@@ -37,6 +37,69 @@ def instances(X: Any, *, shape: tuple[int, ...] | None = None, name: str = "X") 
     return array
 
 
+def raw_instances(X: Any, *, shape: tuple[int, ...] | None = None, name: str = "X") -> Array:
+    """``X`` as ``texts`` if it holds any, else as ``instances``; a text has the shape ()."""
+    if not _are_texts(X):
+        if shape == ():
+            raise BadInput(
+                f"{name} holds no texts, but the learner was fitted on texts: give a sequence of "
+                "strings, or fit again."
+            )
+        return instances(X, shape=shape, name=name)
+    if shape:
+        raise BadInput(
+            f"{name} holds texts, but the learner was fitted on instances of shape {shape}: give "
+            "such instances, or fit again."
+        )
+    return texts(X, name=name)
+
+
+def texts(X: Any, *, name: str = "X") -> Array:
+    """``X`` as an object array of strings, none of them empty.
+
+    >>> texts(["one text", "another"]).dtype
+    dtype('O')
+    """
+    if isinstance(X, str) or not isinstance(X, Iterable):
+        raise BadInput(f"{name} is {_shortened(X)}: give a sequence of texts.")
+    values = list(X)
+    for index, value in enumerate(values):
+        _check_text(value, f"{name}[{index}]")
+    array = np.empty(len(values), dtype=object)
+    array[:] = [str(value) for value in values]
+    return array
+
+
+def _are_texts(X: Any) -> bool:
+    """Whether ``X`` is meant as texts, though some may be missing or not be strings."""
+    if isinstance(X, str):
+        return True
+    if not isinstance(X, Sequence):
+        try:
+            X = np.asarray(X)
+        except (ValueError, TypeError, RuntimeError):  # the last is torch's
+            return False
+        if X.ndim != 1 or X.dtype.kind not in "OUT":
+            return False
+    return any(isinstance(value, str) for value in X)
+
+
+def _check_text(value: Any, name: str) -> None:
+    if not isinstance(value, str):
+        raise BadInput(f"{name} is {_shortened(value)}, not a text: leave that instance out.")
+    if not value.strip():
+        raise BadInput(f"{name} is an empty text ({value!r}): leave that instance out.")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise BadInput(f"{name} is no valid Unicode ({error.reason}): decode it anew.") from error
+
+
+def _shortened(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
 def _numeric(X: Any, name: str) -> Array:
     if np.ma.is_masked(X):
         raise BadInput(f"{name} has masked values: fill them, or leave those instances out.")

@@ -28,7 +28,7 @@ def load_dataset(
     *,
     label: str | None = None,
     column: str | None = None,
-    size: int | None = None,
+    size: int | tuple[int, ...] | None = None,
     skip_bad: bool = False,
     test_share: float = 0.2,
 ) -> Dataset:
@@ -40,7 +40,8 @@ def load_dataset(
             jsonl).
         label: the column of a table that holds the class; one of the usual names if None.
         column: the column that holds the text or the image; found by its content if None.
-        size: pixels a side that images are brought to; see ``images.common_size`` if None.
+        size: pixels a side that images are brought to, or the shape of one, (h, w) in grey or
+            (h, w, 3) in colour; see ``images.common_size`` if None.
         skip_bad: leave out what cannot be read, instead of refusing all of it.
         test_share: share of each class that is held out, where the data do not say what is test.
 
@@ -75,12 +76,13 @@ def load_instances(
     path: str | Path,
     *,
     column: str | None = None,
-    size: int | None = None,
+    size: int | tuple[int, ...] | None = None,
     skip_bad: bool = False,
 ) -> Instances:
     """Unlabelled data from a path: a folder of images, or a file, whose labels are ignored.
 
-    ``column``, ``size`` and ``skip_bad`` are those of :func:`load_dataset`.
+    ``column``, ``size`` and ``skip_bad`` are those of :func:`load_dataset`;
+    ``size=data.shape`` brings images to the form of the data that a learner was fitted on.
     """
     options = Options(column=column, size=size, skip_bad=skip_bad)
     return paths.read_instances(Path(path).expanduser(), options)

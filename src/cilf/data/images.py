@@ -198,6 +198,9 @@ def _survey(pictures: Pictures, faults: Faults) -> list[Header]:
 
 def _common_form(headers: Sequence[Header], options: Options) -> Form:
     colour = not all(header.grey for header in headers)
+    if isinstance(options.size, tuple):
+        height, width, *channels = options.size
+        return Form((height, width), bool(channels))
     if options.size is not None:
         return Form((options.size, options.size), colour)
     return Form(common_size(header.size for header in headers), colour)

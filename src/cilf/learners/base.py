@@ -6,16 +6,27 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from cilf.core import Detection, Label, validation
 from cilf.core.types import Array, Floats, Ints
-from cilf.errors import NotFitted
+from cilf.errors import BadInput, NotFitted
 from cilf.learners import persistence
+from cilf.nn.feature_cache import cached_features
+from cilf.nn.network import resolve_device
+from cilf.nn.pretrained import Extractor, make_extractor
 
 Arrays = dict[str, Array]
+
+
+class Features(NamedTuple):
+    """Which frozen network makes vectors of the instances, and of which size."""
+
+    name: str
+    digest: str
+    size: int
 
 
 class Learner(ABC):
@@ -36,9 +47,11 @@ class Learner(ABC):
     takes_vectors: ClassVar[bool] = True
 
     seed: int
+    device: str = "auto"
 
     _classes: list[Label]
-    _shape: tuple[int, ...]
+    _shape: tuple[int, ...]  # of one instance as users give it; () for a text
+    _features: Features | None = None  # fixed by fit
     _history: list[dict[str, Any]]
 
     # ------------------------------------------------------------- what a learner writes
@@ -74,28 +87,37 @@ class Learner(ABC):
     def _check_parameters(self) -> None:  # noqa: B027 - most learners need none
         """Refuse parameters that cannot work; called before anything is done with them."""
 
+    def _wanted_features(self, X: Array) -> str | None:
+        """The frozen network (see ``nn.pretrained``) to see training data through, if any."""
+        return None
+
     # ------------------------------------------------------------- what users call
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the known classes from labelled instances, forgetting any earlier fit."""
         validation.whole_number("seed", self.seed, least=0)
         self._check_parameters()
-        X = validation.instances(X)
+        X = validation.raw_instances(X)
         y = validation.labels(y, n=len(X))
         validation.known_classes(y)
         classes = validation.in_order_of_appearance(y)
-        self._fit(X, _positions(y, classes))
+        extractor = self._wanted_extractor(X)
+        seen = X if extractor is None else cached_features(extractor, X)
+        self._fit(seen, _positions(y, classes))
         self._classes, self._shape = classes, X.shape[1:]
+        self._features = None
+        if extractor is not None:
+            self._features = Features(extractor.name, extractor.digest, seen.shape[1])
         self._history = [_event("fit", len(y), classes)]
         return self
 
     def predict(self, X: Any) -> Array:
         """The known class of each instance."""
-        return self.classes_[self._predict(self._checked(X))]
+        return self.classes_[self._predict(self._seen(self._checked(X)))]
 
     def embed(self, X: Any) -> Floats:
         """Each instance as a vector: (n, d) float32."""
-        return self._embed(self._checked(X))
+        return self._embed(self._seen(self._checked(X)))
 
     def detect(self, X: Any, n_novel: int | None = None) -> Detection:
         """Find the novel classes in a window: how many (unless told), and which instances.
@@ -104,7 +126,8 @@ class Learner(ABC):
         """
         X = self._checked(X)
         self._check_parameters()
-        return self._detect(X, validation.n_novel(n_novel, window=len(X)))
+        n_novel = validation.n_novel(n_novel, window=len(X))
+        return self._detect(self._seen(X), n_novel)
 
     def update(self, X: Any, y: Any) -> Self:
         """Learn labelled instances, of new classes or of known ones."""
@@ -113,7 +136,7 @@ class Learner(ABC):
         y = validation.labels(y, n=len(X), kind=self.classes_.dtype.kind)
         arrived = validation.in_order_of_appearance(y, self._classes)
         classes = self._classes + arrived
-        self._update(X, _positions(y, classes), len(classes))
+        self._update(self._seen(X), _positions(y, classes), len(classes))
         self._classes = classes
         self._history = [*self._history, _event("update", len(y), arrived)]
         return self
@@ -166,7 +189,43 @@ class Learner(ABC):
 
     def _checked(self, X: Any) -> Array:
         self._require_fitted()
-        return validation.instances(X, shape=self._shape)
+        return validation.raw_instances(X, shape=self._shape)
+
+    def _wanted_extractor(self, X: Array) -> Extractor | None:
+        name = self._wanted_features(X)
+        if name is not None:
+            extractor = make_extractor(name, resolve_device(self.device))
+            extractor.require(X)
+            return extractor
+        if X.ndim == 1:
+            raise BadInput(
+                f"X holds texts, which {type(self).__name__} does not take as it is: give "
+                f"{validation.FORMS}."
+            )
+        return None
+
+    def _extractor(self) -> Extractor | None:
+        """The frozen network that was fixed by fit, or stored with the model."""
+        if self._features is None:
+            return None
+        extractor = make_extractor(self._features.name, resolve_device(self.device))
+        if extractor.digest != self._features.digest:
+            raise BadInput(
+                f"the model was made with other weights of {extractor.name!r} (digest "
+                f"{self._features.digest}, here {extractor.digest}): install the packages it was "
+                "made with, or fit again."
+            )
+        return extractor
+
+    def _seen(self, X: Array) -> Array:
+        """Instances as the private methods get them."""
+        extractor = self._extractor()
+        return X if extractor is None else cached_features(extractor, X)
+
+    @property
+    def _inner_shape(self) -> tuple[int, ...]:
+        """Of one instance as the private methods get it."""
+        return self._shape if self._features is None else (self._features.size,)
 
     @property
     def _n_updates(self) -> int:
@@ -178,6 +237,7 @@ class Learner(ABC):
             "parameters": self.get_params(),
             "classes": self._classes,
             "instance_shape": list(self._shape),
+            "features": self._features and self._features._asdict(),
             "history": self._history,
         }
 
@@ -190,6 +250,9 @@ class Learner(ABC):
         learner._classes = description["classes"]
         learner._shape = tuple(description["instance_shape"])
         learner._history = description["history"]
+        if stored := description.get("features"):  # older models lack it
+            learner._features = Features(**stored)
+            learner._extractor()
         learner._set_state(arrays, description["state"])
         return learner
 

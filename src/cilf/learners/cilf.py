@@ -18,7 +18,7 @@ from cilf.learners import curriculum, novel_count
 from cilf.learners.base import Arrays, Learner
 from cilf.learners.clustering import Clusters, fill_empty, semi_supervised_kmeans, silhouette
 from cilf.learners.space import Space
-from cilf.nn import losses, training
+from cilf.nn import losses, pretrained, training
 from cilf.nn.backbones import Factory
 from cilf.nn.memory import Memory, set_aside
 from cilf.nn.network import (
@@ -51,8 +51,10 @@ class CILF(Learner):
         seed: decides weights, batches, clustering, memory; equal seeds give equal results (on the
             CPU: some of torch's sums on GPUs are not deterministic).
         device: "auto", "cpu", "cuda", ...
-        backbone: "auto", "mlp", "convnet", "resnet18", or a function from the shape of one
-            instance to a module.
+        backbone: "mlp", "convnet", "resnet18"; a frozen pre-trained network with an mlp on top:
+            "efficientnet-lite0", "timm:NAME", "torchvision:NAME" (images), "minilm",
+            "sentence:NAME-OR-FOLDER" (texts); "tune:" before one of those for images trains it
+            along; "auto"; or a function from the shape of one instance to a module.
         width: channels (or units) of the backbone's first layer; its own default if None.
         embedding_size: dimensions of the embedding.
         alpha: sharpness of the class probabilities, softmax(-alpha * squared distance).
@@ -169,6 +171,9 @@ class CILF(Learner):
             "detect_epochs": 20, "update_epochs": 20, "calibration_size": 0,
         }  # fmt: skip
         return cls().set_params(**(stated | parameters))
+
+    def _wanted_features(self, X: Array) -> str | None:
+        return pretrained.chosen(self.backbone, X)
 
     # ------------------------------------------------------ Algorithm 1: embedding network
 
@@ -467,7 +472,7 @@ class CILF(Learner):
     def _set_state(self, arrays: Arrays, plain: Mapping[str, Any]) -> None:
         stored_backbone = plain["architecture"]["backbone"]  # None: an own one, handed in again
         self._architecture = plain["architecture"] | {"backbone": stored_backbone or self.backbone}
-        network = self._make_network(self._shape, self._architecture)
+        network = self._make_network(self._inner_shape, self._architecture)
         stored = {k.removeprefix("network."): v for k, v in arrays.items() if k[:8] == "network."}
         network.load_state_dict({k: torch.from_numpy(v) for k, v in stored.items()})
         network.eval()

