@@ -146,3 +146,51 @@ def test_a_size_is_shown_and_can_be_changed(run: Any, folder: Path) -> None:
     assert "401 images of 2 sizes and 1 mode are brought to 8 x 8 pixels, grey" in done.err
     shown = json.loads(run("data", "show", str(folder), "--size", "12", "--json").out)
     assert shown["data"]["instance_shape"] == [12, 12]
+
+
+def test_a_run_on_texts(run: Any, tmp_path: Path) -> None:
+    pytest.importorskip("sentence_transformers")
+    phrases = {
+        "cooking": "stir the soup with {} and salt",
+        "football": "the striker scored {} goals in the match",
+        "weather": "rain and wind are expected for {} days",
+    }
+    rows = [
+        f"{phrase.format(number)},{topic}"
+        for topic, phrase in phrases.items()
+        for number in range(2, 32)
+    ]
+    (tmp_path / "notes.csv").write_text("\n".join(["text,label", *rows]))
+    done = run("run", "--data", "notes.csv", "--scenario", "single", "--out", "here", *HASTY)
+    assert done.code == 0, done.err
+    assert "texts are seen through minilm" in done.err
+    folder = RunFolder.open("here")
+    assert folder.read_run()["features"] == "minilm"
+    drawing = folder.read_drawing(1)
+    assert drawing is not None
+    assert set(drawing.texts.tolist()) <= {row.partition(",")[0] for row in rows}
+    assert str(drawing.texts[0]) in (folder.path / "report.html").read_text()
+
+
+def test_auto_says_which_network_photographs_are_seen_through(run: Any, tmp_path: Path) -> None:
+    pytest.importorskip("efficientnet_lite_pytorch")
+    rng = np.random.default_rng(0)
+    for name, colour in {
+        "red": (220, 40, 40),
+        "green": (40, 200, 60),
+        "blue": (40, 60, 220),
+    }.items():
+        (tmp_path / "shots" / name).mkdir(parents=True)
+        for i in range(16):
+            noisy = np.clip(rng.normal(colour, 25, (16, 16, 3)), 0, 255).astype(np.uint8)
+            Image.fromarray(noisy).save(tmp_path / "shots" / name / f"{i}.png")
+    arguments = ["run", "--data", "shots", "--scenario", "single", "--scale", "smoke", *HASTY]
+    auto = run(*arguments, "--out", "auto")
+    assert auto.code == 0, auto.err
+    assert "colour images are seen through efficientnet-lite0" in auto.err
+    assert RunFolder.open("auto").read_run()["features"] == "efficientnet-lite0"
+    assert "efficientnet-lite0 (pre-trained, frozen)" in Path("auto/report.html").read_text()
+    scratch = run(*arguments, "--out", "scratch", "--set", "backbone=convnet")
+    assert scratch.code == 0, scratch.err
+    assert "efficientnet" not in scratch.err
+    assert RunFolder.open("scratch").read_run()["features"] is None

@@ -484,3 +484,19 @@ def test_multiple_needs_two_classes_to_come() -> None:
 def test_the_name_of_a_data_set_is_not_a_data_set(make: Callable[..., Stream]) -> None:
     with pytest.raises(BadInput, match="dataset is 'digits': give a Dataset"):
         make("digits")
+
+
+@pytest.mark.parametrize(
+    ("make", "n_classes", "message"),
+    [
+        (single_novel, 2, "few has 2 classes: this stream needs 3, 2 to start with and 1 to come"),
+        (multiple_novel, 3, r"needs 4, .*with 3, let one come at a time .*--scenario single"),
+    ],
+)
+def test_too_few_classes_are_refused_with_what_is_needed(
+    make: Callable[[Dataset], Stream], n_classes: int, message: str
+) -> None:
+    y = np.arange(10 * n_classes) % n_classes
+    X = np.random.default_rng(0).normal(size=(len(y), 2))
+    with pytest.raises(BadInput, match=message):
+        make(Dataset.from_arrays("few", X, y, X, y))

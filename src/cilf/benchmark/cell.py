@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 from cilf.benchmark.config import RunConfig, first_difference
 from cilf.benchmark.provenance import provenance
-from cilf.core import Window, WindowRecord
+from cilf.core import WindowRecord
 from cilf.errors import BadConfig, BadInput, CilfError
 from cilf.evaluate.drawing import draw
 from cilf.evaluate.journal import Journal
@@ -114,11 +113,12 @@ class Cell:
         named = self.config.model_dump(exclude={"parameters", "stream"})
         return named | {
             "dataset": self.dataset,
+            "features": self.learner.features_for(self.stream.initial.X),
             "parameters": self.learner.get_params(),
             "stream": self.config.stream_arguments(),
             "plan": {
                 "initial": list(self.stream.plan.initial),
-                "windows": [_planned(window) for window in self.stream],
+                "windows": [_planned(self.stream, index) for index in self.stream.indices],
             },
         }
 
@@ -130,10 +130,10 @@ def run_cell(
     return Cell.build(config).run(out, resume=resume, overwrite=overwrite)
 
 
-def _planned(window: Window) -> dict[str, Any]:
-    counts = Counter(window.y.tolist())
+def _planned(stream: Stream, index: int) -> dict[str, Any]:
+    window, counts = stream.plan.windows[index - 1], stream.counts(index)
     return {
         "novel": list(window.novel),
         "known": list(window.known),
-        "counts": [[label, counts[label]] for label in (*window.known, *window.novel)],
+        "counts": [[label, counts[label]] for label in window.classes],
     }

@@ -141,6 +141,10 @@ class Learner(ABC):
         self._history = [*self._history, _event("update", len(y), arrived)]
         return self
 
+    def features_for(self, X: Any) -> str | None:
+        """The frozen network that ``fit`` would see these instances through, if any."""
+        return self._wanted_features(validation.raw_instances(X))
+
     def save(self, folder: str | Path) -> None:
         """Write the learner to a new, an empty or a model folder, which it replaces atomically."""
         self._require_fitted()

@@ -141,7 +141,7 @@ def _made(run: Run) -> list[tuple[str, list[tuple[str, str]]]]:
     facts = {key: about.get(key) for key in ("scale", "query", "n_novel", "started", "commit")}
     blocks = {
         "Run": facts,
-        "Data": summary.data_facts(run.dataset),
+        "Data": summary.data_facts(run.dataset) | _seen_through(run),
         "Learner's parameters": about.get("parameters") or {},
         "Stream's arguments": about.get("stream") or {},
         "Versions": about.get("versions") or {},
@@ -169,3 +169,8 @@ def command(about: dict[str, Any]) -> str:
     given += [("set", change) for change in about.get("changes") or ()]
     options = [f"--{key} {shlex.quote(str(value))}" for key, value in given if value is not None]
     return " ".join(["cilf run", *options])
+
+
+def _seen_through(run: Run) -> dict[str, str]:
+    features = run.about.get("features")
+    return {"seen through": f"{features} (pre-trained, frozen)"} if features else {}

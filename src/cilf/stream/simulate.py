@@ -15,6 +15,7 @@ from cilf.data import Dataset
 from cilf.errors import BadConfig, BadInput
 from cilf.stream.plan import Plan, make_plan, paper_protocol
 
+ONE_AT_A_TIME = "; with 3, let one come at a time (single_novel, --scenario single)"
 INITIAL_SHARE = 0.4  # of a class's training instances; the windows share the rest evenly
 
 
@@ -39,9 +40,13 @@ class Stream:
     def __len__(self) -> int:
         return len(self.plan.windows)
 
+    @property
+    def indices(self) -> range:
+        """Those of its windows: 1, 2, ..."""
+        return range(1, len(self) + 1)
+
     def __iter__(self) -> Iterator[Window]:
-        for index in range(1, len(self) + 1):
-            yield self.window(index)
+        return map(self.window, self.indices)
 
     def window(self, index: int) -> Window:
         """The window with this index; the first is 1."""
@@ -102,7 +107,7 @@ def single_novel(
         max_initial_size: bounds the share taken where ``initial_size`` is None.
         max_window_size: bounds the share taken where ``window_size`` is None.
     """
-    classes = _classes(dataset, seed)
+    classes = _classes(dataset, seed, fewest=3)
     default = paper_protocol(len(classes)).single_initial
     plan = make_plan(
         classes, n_initial=default if n_initial is None else n_initial,
@@ -135,7 +140,7 @@ def multiple_novel(
 
     The other arguments are those of :func:`single_novel`; ``max_novel`` is the paper's if None.
     """
-    classes = _classes(dataset, seed)
+    classes = _classes(dataset, seed, fewest=4)
     protocol = paper_protocol(len(classes))
     most = protocol.max_novel if max_novel is None else max_novel
     plan = make_plan(
@@ -149,10 +154,15 @@ def multiple_novel(
     return _deal_out(dataset, classes, "multiple", plan, sizes, seed)
 
 
-def _classes(dataset: Dataset, seed: int) -> list[Label]:
+def _classes(dataset: Dataset, seed: int, fewest: int) -> list[Label]:
     """The classes a stream is made of: all, or those that the seed draws."""
     if not isinstance(dataset, Dataset):
         raise BadInput(f"dataset is {dataset!r}: give a Dataset, as load_dataset(name) does.")
+    if len(dataset.classes) < fewest:
+        raise BadInput(
+            f"{dataset.name} has {len(dataset.classes)} classes: this stream needs {fewest}, 2 to "
+            f"start with and {fewest - 2} to come{ONE_AT_A_TIME if fewest > 3 else ''}."
+        )
     classes, n_drawn = dataset.classes, dataset.n_drawn
     if n_drawn is None:
         return classes
