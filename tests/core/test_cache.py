@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
 from cilf.core.cache import cache_folder, cached_folder, digest, fingerprint
+from cilf.errors import BadInput
 
 
 @pytest.fixture(autouse=True)
@@ -78,3 +80,21 @@ def test_a_fingerprint_follows_name_size_and_time(tmp_path: Path) -> None:
     os.utime(file, ns=(0, 1))
     assert fingerprint([file]) != changed
     assert fingerprint([]) != before
+
+
+def test_a_cache_that_cannot_be_written_is_named_with_the_remedy() -> None:
+    def fail(_: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(BadInput, match=r"cannot write to the cache .*No space.*set CILF_CACHE to"):
+        cached_folder("kind", {}, fail)
+
+
+def test_what_killed_processes_left_is_swept_but_not_what_others_make(tmp_path: Path) -> None:
+    kind = tmp_path / "cache" / "kind"
+    old, new = kind / "pending-old", kind / "pending-new"
+    for folder in (old, new):
+        (folder / "made").mkdir(parents=True)
+    os.utime(old, (0, 0))
+    cached_folder("kind", {}, lambda folder: None)
+    assert (old.exists(), new.exists()) == (False, True)

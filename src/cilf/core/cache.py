@@ -11,13 +11,18 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from cilf.core.files import make_folder
+from cilf.errors import BadInput
 
 VARIABLE = "CILF_CACHE"
+PENDING = "pending-"
+LONGEST_MAKING = 7 * 24 * 3600  # seconds; what was begun earlier is nobody's any more
 
 
 def cache_folder() -> Path:
@@ -37,13 +42,29 @@ def cached_folder(kind: str, key: Mapping[str, Any], make: Callable[[Path], None
     if folder.is_dir():
         return folder
     make_folder(folder.parent)
-    pending = Path(tempfile.mkdtemp(prefix="pending-", dir=folder.parent))
+    _sweep(folder.parent)
     try:
-        make(pending)
-        _put(pending, folder)
-    finally:
-        shutil.rmtree(pending, ignore_errors=True)
+        with tempfile.TemporaryDirectory(
+            prefix=PENDING, dir=folder.parent, ignore_cleanup_errors=True
+        ) as pending:
+            inside = Path(pending) / "made"
+            inside.mkdir()
+            make(inside)
+            _put(inside, folder)
+    except OSError as error:
+        raise BadInput(
+            f"cannot write to the cache {cache_folder()} ({error.strerror or error}): set "
+            f"{VARIABLE} to a folder with room."
+        ) from error
     return folder
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what killed processes have left half made."""
+    for left in folder.glob(f"{PENDING}*"):
+        with suppress(OSError):  # another process may be removing it
+            if time.time() - left.stat().st_mtime > LONGEST_MAKING:
+                shutil.rmtree(left)
 
 
 def _put(pending: Path, folder: Path) -> None:
