@@ -14,11 +14,12 @@ from typing import Any
 
 from cilf.benchmark.scales import SCALES, setting
 from cilf.core import validation
+from cilf.data.named import ORIGINALS
 from cilf.stream import Stream, multiple_novel, single_novel
 from cilf.stream.plan import paper_protocol
 
 SCENARIOS: dict[str, Callable[..., Stream]] = {"single": single_novel, "multiple": multiple_novel}
-N_CLASSES = {"digits": 10, "mnist": 10, "cifar10": 10, "cifar50": 50, "cifar100": 100}
+N_CLASSES = {"digits": 10} | {name: known.n_classes for name, known in ORIGINALS.items()}
 OWN = "own"  # stands for a user's data in the name of a preset
 
 

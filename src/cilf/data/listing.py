@@ -51,8 +51,7 @@ def _digits() -> Listed:
 
 def _listed(name: str, original: Original) -> Listed:
     where, rows = _found(name, original)
-    n_classes = original.n_drawn or len(original.classes)
-    return Listed(name, original.about, where, n_classes, original.shape, *rows)
+    return Listed(name, original.about, where, original.n_classes, original.shape, *rows)
 
 
 def _found(name: str, original: Original) -> tuple[str, tuple[int, int]]:

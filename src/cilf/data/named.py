@@ -52,6 +52,11 @@ class Original:
     rows: tuple[int, int]  # of the training and the test split
     n_drawn: int | None = None
 
+    @property
+    def n_classes(self) -> int:
+        """How many classes a stream of it has."""
+        return self.n_drawn or len(self.classes)
+
 
 _CIFAR100 = Original(
     "100 kinds of things",
