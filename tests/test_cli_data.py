@@ -194,3 +194,30 @@ def test_auto_says_which_network_photographs_are_seen_through(run: Any, tmp_path
     assert scratch.code == 0, scratch.err
     assert "efficientnet" not in scratch.err
     assert RunFolder.open("scratch").read_run()["features"] is None
+
+
+@pytest.mark.parametrize(("option", "named"), [("--size", "size"), ("--test-share", "test_share")])
+def test_zero_is_a_value_too(run: Any, folder: Path, option: str, named: str) -> None:
+    done = run("data", "show", str(folder), option, "0")
+    assert (done.code, f"error: {named} is 0" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize("command", [["data", "show", "."], ["run", "--data", "."]])
+def test_nothing_is_written_among_the_images(
+    run: Any, folder: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    before = sorted(folder.iterdir())
+    done = run(*command)
+    assert (done.code, "lies inside the data (.): name a place outside" in done.err) == (2, True)
+    assert sorted(folder.iterdir()) == before
+
+
+def test_a_place_that_cannot_be_written_is_one_line(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "taken.png").mkdir()
+    done = run("data", "show", "digits", "--out", "taken.png")
+    assert done.code == 2
+    assert done.err.startswith("error: taken.png")
+    assert done.err.count("\n") == 1
+    long = run("run", "--learner", "iforest", "--out", "x" * 300)
+    assert (long.code, "File name too long" in long.err) == (2, True)

@@ -164,6 +164,7 @@ def run(
         ),
     )
     folder = out or Path("runs") / f"{learner}-{_file_name(data)}-{scenario}-seed{seed}"
+    _require_outside(data, folder)
     go_on = f"Finished windows are kept in {folder}: the same command with --resume goes on."
     _run(config, folder, resume=resume, overwrite=overwrite, as_json=as_json, go_on=go_on)
 
@@ -260,10 +261,11 @@ def show(
             label=label, column=column, size=size, skip_bad=skip_bad, test_share=test_share
         ),
     )
+    picture = out or Path("runs") / f"{_file_name(name)}-{scenario}-seed{seed}.png"
+    _require_outside(name, picture)
     with terminal.progress():
         dataset = config.load()
     stream = config.make_stream(dataset)
-    picture = out or Path("runs") / f"{_file_name(name)}-{scenario}-seed{seed}.png"
     draw_stream_map(stream, picture)
     rows = plan_rows(stream)
     if as_json:
@@ -279,7 +281,8 @@ def show(
 def _counted(dataset: Dataset) -> str:
     about = dataset.describe()
     rows = f"{about['train_rows']:,} training and {about['test_rows']:,} test rows"
-    return f"{dataset.name} has {rows} of {about['n_classes']} classes"
+    drawn = f", {dataset.n_drawn} of which the seed draws" if dataset.n_drawn else ""
+    return f"{dataset.name} has {rows} of {len(dataset.classes)} classes{drawn}"
 
 
 def _plan_row(row: PlanRow) -> tuple[str, str, str, str, str]:
@@ -299,14 +302,27 @@ def _of_stream(changes: tuple[dict[str, Any], dict[str, Any]]) -> dict[str, Any]
 
 def _given(**options: object) -> dict[str, Any]:
     """Those options that were given."""
-    return {name: value for name, value in options.items() if value not in (None, False)}
+    return {
+        name: value for name, value in options.items() if value is not None and value is not False
+    }
 
 
 def _file_name(data: str) -> str:
     """A name or a path as part of the name of a folder."""
-    plain = data.removesuffix("/").removeprefix("./")
-    own = Path(plain).stem if "/" in plain and ":" not in plain else plain
+    plain = data if data.startswith("hf:") else Path(data).name
+    own = re.sub(r"\.(npz|csv|tsv|parquet|jsonl|ndjson)(\.gz)?$", "", plain)
     return re.sub(r"[^\w.-]+", "-", own).strip("-.") or "data"
+
+
+def _require_outside(data: str, out: Path) -> None:
+    """Refuse to write into a folder of images: what is written would be data the next time."""
+    from cilf.data import DATASETS
+
+    folder = Path(data).expanduser()
+    if not data or data in DATASETS or not folder.is_dir():
+        return
+    if out.resolve().is_relative_to(folder.resolve()):
+        raise BadConfig(f"{out} lies inside the data ({data}): name a place outside with --out.")
 
 
 def _first_line(documented: object) -> str:
@@ -405,6 +421,9 @@ def _exit_code(arguments: list[str]) -> int:
         return REFUSED
     except KeyboardInterrupt:
         return INTERRUPTED
-    except Exception:  # noqa: BLE001 - the last stop: show what went wrong, and say so to the shell
+    except Exception as error:  # noqa: BLE001 - the last stop: show what went wrong, tell the shell
+        if isinstance(error, OSError) and error.filename is not None:  # says all there is to know
+            terminal.problem(f"{error.filename}: {error.strerror}. Name another file or folder.")
+            return REFUSED
         traceback.print_exc()
         return FAILED

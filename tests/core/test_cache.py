@@ -98,3 +98,39 @@ def test_what_killed_processes_left_is_swept_but_not_what_others_make(tmp_path: 
     os.utime(old, (0, 0))
     cached_folder("kind", {}, lambda folder: None)
     assert (old.exists(), new.exists()) == (False, True)
+
+
+def test_a_fingerprint_sees_another_content_of_the_same_size_and_time(tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    file.write_text("one")
+    os.utime(file, ns=(0, 1))
+    before = fingerprint([file])
+    status = file.stat()
+    while file.stat().st_ctime_ns == status.st_ctime_ns:  # the clock of some file systems is coarse
+        file.write_text("two")
+        os.utime(file, ns=(0, 1))
+    assert fingerprint([file]) != before
+
+
+def test_a_fingerprint_tells_equal_relative_names_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "a" / "file").write_text("one")
+    (tmp_path / "b" / "file").hardlink_to(tmp_path / "a" / "file")  # all but the place is equal
+    for folder in ("a", "b"):
+        monkeypatch.chdir(tmp_path / folder)
+        found.append(fingerprint([Path("file")]))
+    assert found[0] != found[1]
+
+
+@pytest.mark.parametrize("taken", ["cache", "cache/kind"])
+def test_a_file_where_the_cache_should_be_is_named_with_the_remedy(
+    tmp_path: Path, taken: str
+) -> None:
+    (tmp_path / taken).parent.mkdir(exist_ok=True)
+    (tmp_path / taken).write_text("")
+    with pytest.raises(BadInput, match=r"cannot write to the cache .*set CILF_CACHE to"):
+        cached_folder("kind", {}, lambda folder: None)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -79,3 +80,28 @@ def test_an_unknown_name_is_answered_with_the_nearest() -> None:
 
 def test_every_name_is_the_name_of_its_data_set() -> None:
     assert DATASETS["digits"]().name == load_dataset("digits").name == "digits"
+
+
+def test_a_digest_is_another_as_soon_as_something_small_is() -> None:
+    X, y = np.arange(12.0).reshape(6, 2), ["a", "b"] * 3
+    data = Dataset.from_arrays("toy", X, y, X[:2], y[:2])
+    same = Dataset.from_arrays("other name", X.copy(), y, X[:2], y[:2])
+    assert data.digest() == same.digest()
+    moved = X.copy()
+    moved[3, 1] += 0.5
+    others = [
+        Dataset.from_arrays("toy", moved, y, X[:2], y[:2]),
+        Dataset.from_arrays("toy", X, ["b", "a"] * 3, X[:2], y[:2]),
+        Dataset.from_arrays("toy", X, y, X[1:3], y[:2]),
+        replace(data, train=replace(data.train, ids=data.train.ids[::-1])),
+    ]
+    assert len({data.digest(), *(other.digest() for other in others)}) == 5
+
+
+def test_a_digest_of_texts_knows_where_one_ends() -> None:
+    def texts(*of_train: str) -> Dataset:
+        X, y = np.array(of_train, dtype=object), np.array(["a", "b"])
+        ids = np.array(["0", "1"])
+        return Dataset("toy", Split(X, y, ids), Split(X[:1], y[:1], ids[:1]))
+
+    assert texts("ab", "c").digest() != texts("a", "bc").digest()

@@ -316,3 +316,20 @@ def test_a_relative_and_an_absolute_path_share_the_content(
     monkeypatch.chdir("/")
     assert len(decoded_instances(relative, Options())) == 1
     assert np.array_equal(relative.ids, ["1.png"])
+
+
+def test_a_class_name_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    draw(tmp_path, "a/1.png", "a/2.png", "b/1.png", "b/2.png")
+    (tmp_path / "b").rename(tmp_path / os.fsdecode(b"\xe9"))
+    assert "a class folder '\\udce9', which is not UTF-8: rename it." in refusal(tmp_path)
+
+
+@pytest.mark.parametrize("above", ["", "train/"])
+def test_class_folders_without_images_are_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, above: str
+) -> None:
+    draw(tmp_path, f"{above}a/1.png", f"{above}a/2.png", f"{above}b/deep/1.png", f"{above}b/2.png")
+    for name in ("zebra", ".hidden"):
+        (tmp_path / above / name).mkdir()
+    read_folder(tmp_path, Options())
+    assert said(caplog) == [f"{tmp_path}: no images, hence no class, in {above}zebra"]

@@ -155,3 +155,45 @@ def test_a_named_set_takes_no_options() -> None:
 def test_options_that_cannot_work_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(BadConfig, match=message):
         load_dataset("digits", **options)
+
+
+@pytest.mark.parametrize("name", ["", "x" * 3000])
+def test_names_that_no_path_can_have_are_no_paths(name: str) -> None:
+    with pytest.raises(BadConfig, match=r"unknown data set .*Or give hf:ID, or the path"):
+        load_dataset(name)
+
+
+def test_a_path_that_cannot_be_looked_at_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="cannot be read"):
+        load_dataset(tmp_path / ("x" * 3000))
+
+
+def test_the_folder_one_is_in_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(paint(tmp_path / "photos"))
+    assert load_dataset(".").name == "photos"
+    monkeypatch.chdir("red")
+    assert load_dataset("..").name == "photos"
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("folder", {"label": "a"}),
+        ("folder", {"column": "a"}),
+        ("packed", {"size": 16}),
+        ("packed", {"label": "a"}),
+        ("table", {"size": 16, "label": "kind"}),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(
+    tmp_path: Path, kind: str, options: dict[str, Any]
+) -> None:
+    if kind == "folder":
+        path = paint(tmp_path / "photos", 2)
+    elif kind == "table":
+        path = write_csv(tmp_path / "toy.csv")
+    else:
+        path = tmp_path / "toy.npz"
+        np.savez(path, x=np.eye(4), y=np.array([0, 1, 0, 1]))
+    with pytest.raises(BadConfig, match=r"means nothing for .*: leave it out"):
+        load_dataset(path, **options)

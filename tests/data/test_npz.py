@@ -58,7 +58,7 @@ def test_validation_stands_in_for_a_test_part(path: Path, caplog: pytest.LogCapt
     np.savez(path, **parts, x_test=X[:2], y_test=Y[:2])
     with caplog.at_level(logging.WARNING, "cilf"):
         assert len(read_npz(path, Options(), "toy").test) == 2
-    assert "the validation part is not used" in caplog.text
+    assert "not used beside a training and a test part: x_val, y_val" in caplog.text
 
 
 def test_pair_of_files(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_instances_of_two_splits_are_refused(path: Path) -> None:
 def test_missing_parts(path: Path) -> None:
     assert "toy.npz lacks y (it holds x): add it" in refused(path, x=X)
     assert "toy.npz lacks y_test (it holds x_train" in refused(path, x_train=X, y_train=Y, x_test=X)
-    assert "toy.npz lacks x_val" in refused(path, x_train=X, y_train=Y)
+    assert "toy.npz lacks x_test" in refused(path, x_train=X, y_train=Y)
     assert "give x and y, or x_train, y_train, x_test and y_test" in refused(path, weights=X)
 
 
@@ -156,3 +156,20 @@ def test_files_that_are_no_npz(path: Path) -> None:
     path.unlink()
     with pytest.raises(BadInput, match=r"cannot be read \(No such file or directory\): check the"):
         npz_instances(path)
+
+
+@pytest.mark.parametrize("value", [np.inf, 1e300])
+def test_labels_that_no_int_can_hold_are_refused(path: Path, value: float) -> None:
+    y = np.where(Y == "u", value, 1.0)
+    assert "toy.npz: y[0] is " in refused(path, x=X, y=y)
+
+
+def test_labels_that_are_not_utf8_are_refused(path: Path) -> None:
+    assert "toy.npz: y is not UTF-8" in refused(path, x=X, y=np.array([b"\xff", b"b"] * 5))
+
+
+def test_a_pair_beside_two_parts_is_told(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    np.savez(path, x=X, y=Y, x_train=X, y_train=Y, x_test=X, y_test=Y)
+    with caplog.at_level(logging.WARNING, "cilf"):
+        read_npz(path, Options(), "toy")
+    assert "not used beside a training and a test part: x, y." in caplog.text

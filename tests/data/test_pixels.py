@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 import io
+import os
 import random
 import struct
 import zlib
@@ -261,3 +262,8 @@ def test_files_are_closed(tmp_path: Path) -> None:
         read_header(path)
         read_pixels(path, COLOUR)
     gc.collect()  # of a file left open it makes a warning, which is an error in tests
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.png")
+    assert reason(tmp_path / "pipe.png") == "a pipe, not a file"

@@ -573,3 +573,53 @@ def test_descriptions_that_make_no_sense_are_passed_over(tmp_path: Path, stored:
     content = pa.table({"a": [1]}).replace_schema_metadata({b"huggingface": stored})
     pq.write_table(content, tmp_path / "t.parquet")
     assert read_file(tmp_path / "t.parquet").features == {"a": Feature("number")}
+
+
+def test_text_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    lines = [json.dumps({"text": "caf", "label": row % 2}).replace("caf", "é") for row in range(8)]
+    path = tmp_path / "notes.jsonl"
+    path.write_bytes("\n".join(lines).encode("latin-1"))
+    with pytest.raises(BadInput, match=r"column 'text' is not UTF-8: save the file as UTF-8"):
+        dataset(path)
+
+
+def test_a_name_of_a_column_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "notes.jsonl"
+    path.write_bytes(b'{"t\xe9xt": "a", "label": 1}\n' * 3)
+    with pytest.raises(BadInput, match=r"notes.jsonl cannot be read \('utf-8' codec"):
+        dataset(path)
+
+
+def test_a_csv_in_utf16_is_refused_as_such(tmp_path: Path) -> None:
+    path = tmp_path / "notes.csv"
+    path.write_text("text,label\na,1\nb,2\n", encoding="utf-16")
+    with pytest.raises(BadInput, match=r"notes.csv is UTF-16: save the file as UTF-8"):
+        dataset(path)
+
+
+def test_semicolons_are_named_also_where_numbers_have_commas(tmp_path: Path) -> None:
+    text = "a;b;label\n1,5;2,5;0\n"
+    assert "separates its columns by ';', not by ','" in refused(tmp_path / "toy.csv", text)
+
+
+def test_a_text_may_be_longer_than_a_megabyte(tmp_path: Path) -> None:
+    path = tmp_path / "notes.csv"
+    rows = [f"{'word ' * (600_000 if row == 3 else 2)},{row % 2}" for row in range(8)]
+    path.write_text("text,label\n" + "\n".join(rows))
+    assert max(len(text) for text, _ in rows_of(dataset(path)).values()) == 3_000_000
+
+
+def test_a_second_column_that_looks_like_a_label_is_told(
+    tmp_path: Path, said: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "toy.csv"
+    path.write_text("a,label,target\n" + "\n".join(f"{i},{'xy'[i % 2]},{i % 2}" for i in range(8)))
+    dataset(path)
+    assert "'target' is learned from, the label is 'label'." in said.text
+
+
+def test_string_views_are_texts(tmp_path: Path) -> None:
+    path = tmp_path / "toy.parquet"
+    texts = pa.array(["one", "two"] * 4, type=pa.string_view())
+    pq.write_table(pa.table({"text": texts, "label": [0, 1] * 4}), path)
+    assert dataset(path).train.X.dtype == object

@@ -108,6 +108,23 @@ def test_a_model_made_with_other_weights_is_refused(
         load(tmp_path / "model")
 
 
+@pytest.mark.parametrize(
+    "learner", [CILF(backbone="sentence:./here", **QUICK), IForest(features="sentence:./here")]
+)
+def test_a_network_that_lies_elsewhere_now_can_be_named_when_loading(
+    learner: Learner, letters: Letters, tmp_path: Path
+) -> None:
+    learner = copy.deepcopy(learner).fit(*KNOWN)
+    learner.save(tmp_path / "model")
+    parameter = "features" if isinstance(learner, IForest) else "backbone"
+    loaded = load(tmp_path / "model", **{parameter: "sentence:/elsewhere"})
+    assert loaded._features is not None
+    assert loaded._features.name == "sentence:/elsewhere"
+    assert np.array_equal(loaded.embed(KNOWN[0]), learner.embed(KNOWN[0]))
+    loaded.save(tmp_path / "again")
+    assert load(tmp_path / "again")._features == loaded._features
+
+
 def test_a_model_whose_network_is_not_installed_is_refused(
     letters: Letters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -293,6 +310,8 @@ def test_a_kind_of_image_nobody_told_about_is_found_and_learned(
     learner.save(tmp_path / "model")
     loaded = load(tmp_path / "model")
     assert np.array_equal(loaded.detect(fresh).novelty, learner.detect(fresh).novelty)
+    with pytest.raises(BadInput, match="X holds values from -"):
+        learner.predict(fresh - 128.0)
     one_by_one = np.concatenate([learner.embed(image[None]) for image in fresh])
     np.testing.assert_allclose(learner.embed(fresh), one_by_one, rtol=1e-4, atol=1e-4)
 

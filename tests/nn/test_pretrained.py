@@ -150,6 +150,22 @@ def test_instances_of_the_wrong_kind_are_refused(takes: str, X: Array, seen: str
         Extractor("it", "", takes, len).require(X)  # type: ignore[arg-type]
 
 
+def test_later_images_on_another_scale_are_refused_or_remarked_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    network = Extractor("it", "", "images", len)  # type: ignore[arg-type]
+    X = pixels(3, 8, 8, 3)
+    for fine in (X, X // 200, X * 1.0, X * 0.0):
+        network.require_scale(fine)
+    assert caplog.messages == []
+    for off in (X - 128.0, X * 2.0):
+        with pytest.raises(BadInput, match="but 'it' takes pixels from 0 to 255"):
+            network.require_scale(off)
+    network.require_scale(X / 255)
+    assert ["nearly black" in line for line in caplog.messages] == [True]
+    Extractor("it", "", "texts", len).require_scale(TEXTS)  # type: ignore[arg-type]
+
+
 # ------------------------------------------------------------------------------- missing
 
 
@@ -318,8 +334,47 @@ def test_a_folder_with_the_same_weights_is_the_same_network(
 def test_a_folder_without_a_model_is_refused(minilm: Extractor, tmp_path: Path) -> None:
     with pytest.raises(BadConfig, match="names no folder"):
         text_models.load(f"sentence:{tmp_path}/none", CPU)
+    with pytest.raises(BadConfig, match="'sentence:' names no folder"):
+        text_models.load("sentence:", CPU)
     with pytest.raises(BadConfig, match="cannot load"):
         text_models.load(f"sentence:{tmp_path}", CPU)
+
+
+def test_a_model_without_a_transformer_is_refused(minilm: Extractor, tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+
+    words = Tokenizer(WordLevel({"cat": 0, "dog": 1}, unk_token="cat"))
+    modules = pytest.importorskip(
+        "sentence_transformers.sentence_transformer.modules", reason="an older library"
+    )
+    static = modules.StaticEmbedding(words, embedding_dim=3)
+    SentenceTransformer(modules=[static], device="cpu").save(str(tmp_path))
+    with pytest.raises(BadConfig, match=r"no tokenizer of transformers \(it has a Tokenizer\)"):
+        text_models.load(f"sentence:{tmp_path}", CPU)
+
+
+def test_the_digest_is_of_tokens_and_pooling_too(minilm: Extractor) -> None:
+    model = text_models.load("minilm", CPU)
+    before = text_models.preprocessing(model)
+    assert before["steps"] == [["Transformer"], ["Pooling", "mean"], ["Normalize"]]
+    model[1].pooling_mode = "cls"
+    pooled = text_models.preprocessing(model)
+    assert pooled["steps"][1] == ["Pooling", "cls"]
+    assert pooled["tokens"] == before["tokens"]
+    model.tokenizer.backend_tokenizer.normalizer = None
+    assert text_models.preprocessing(model)["tokens"] != before["tokens"]
+
+
+def test_pooling_is_named_alike_by_every_version_of_the_library() -> None:
+    flags = {"pooling_mode_cls_token": True, "pooling_mode_max_tokens": False}
+    flags |= {"pooling_mode_mean_sqrt_len_tokens": True}
+    new = {"pooling_mode": ("cls", "mean_sqrt_len_tokens")}
+    for config in (flags, new):
+        step = SimpleNamespace(get_config_dict=lambda config=config: config)
+        assert text_models._pooling(step) == ["cls", "mean_sqrt_len"]
+    assert text_models._pooling(nn.Identity()) == []
 
 
 # ------------------------------------------------------------------------------- others'
@@ -377,6 +432,7 @@ def use_torchvision(monkeypatch: pytest.MonkeyPatch, model: nn.Module) -> None:
     weights = SimpleNamespace(DEFAULT=SimpleNamespace(transforms=lambda: preset))
     models.get_model = lambda name, weights: model  # type: ignore[attr-defined]
     models.get_model_weights = lambda name: weights  # type: ignore[attr-defined]
+    models.list_models = lambda module: ["tiny"]  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "torchvision", ModuleType("torchvision"))
     monkeypatch.setitem(sys.modules, "torchvision.models", models)
 
@@ -393,6 +449,11 @@ def test_a_model_that_timm_does_not_know_is_refused(timm: ModuleType) -> None:
         image_models.load("timm:huge")
 
 
+def test_a_name_of_timm_may_say_where_the_weights_are(timm: ModuleType) -> None:
+    with pytest.raises(BadConfig, match=r"timm gives no pre-trained 'hf-hub:owner/huge'"):
+        image_models.load("timm:hf-hub:owner/huge")
+
+
 @pytest.mark.parametrize("head", ["fc", "classifier", "heads", "head"])
 def test_a_model_of_torchvision_is_used_without_its_head(
     head: str, monkeypatch: pytest.MonkeyPatch
@@ -401,6 +462,29 @@ def test_a_model_of_torchvision_is_used_without_its_head(
     network = image_models.load("torchvision:tiny")
     X = pixels(4, 12, 12, 3)
     np.testing.assert_allclose(image_models.features(network, X), mean_colours(X), atol=1e-4)
+
+
+def test_of_a_head_of_many_layers_only_the_last_with_weights_goes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As in VGG (dense layers), ConvNeXt (a norm), SqueezeNet (a convolution, then pooling)."""
+    model = Tiny("classifier")
+    double = nn.Linear(3, 6, bias=False)
+    nn.init.constant_(double.weight, 1.0)
+    model.classifier = nn.Sequential(double, nn.Dropout(), nn.Linear(6, 10), nn.Flatten())
+    use_torchvision(monkeypatch, model)
+    X = pixels(4, 12, 12, 3)
+    features = image_models.features(image_models.load("torchvision:tiny"), X)
+    expected = np.repeat(mean_colours(X).sum(1, keepdims=True), 6, axis=1)
+    np.testing.assert_allclose(features, expected, atol=1e-4)
+
+
+def test_a_model_of_torchvision_that_is_no_classifier_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use_torchvision(monkeypatch, Tiny())
+    with pytest.raises(BadConfig, match="unknown classifier of torchvision 'tinny': did you mean"):
+        image_models.load("torchvision:tinny")
 
 
 def test_a_model_of_torchvision_without_a_known_head_is_refused(

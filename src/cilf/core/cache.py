@@ -17,7 +17,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from cilf.core.files import make_folder
 from cilf.errors import BadInput
 
 VARIABLE = "CILF_CACHE"
@@ -39,11 +38,11 @@ def cached_folder(kind: str, key: Mapping[str, Any], make: Callable[[Path], None
     It appears whole or not at all, also when several processes make it at once.
     """
     folder = cache_folder() / kind / digest(key)
-    if folder.is_dir():
-        return folder
-    make_folder(folder.parent)
-    _sweep(folder.parent)
     try:
+        if folder.is_dir():
+            return folder
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(folder.parent)
         with tempfile.TemporaryDirectory(
             prefix=PENDING, dir=folder.parent, ignore_cleanup_errors=True
         ) as pending:
@@ -86,10 +85,15 @@ def digest(key: Mapping[str, Any]) -> str:
 
 
 def fingerprint(files: Iterable[Path]) -> str:
-    """A hash of names, sizes and times of change: another one as soon as a file is another."""
+    """A hash of names, sizes and times of change: another one as soon as a file is another.
+
+    The time of the last change of status counts too, since tools that copy or unpack set the
+    other one back.
+    """
     hashed = hashlib.blake2b(digest_size=16)
     for path in files:
         status = path.stat()
-        hashed.update(os.fsencode(path))  # a name need not be UTF-8
-        hashed.update(f"\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
+        hashed.update(os.fsencode(path.absolute()))  # a name need not be UTF-8
+        about = status.st_size, status.st_mtime_ns, status.st_ctime_ns
+        hashed.update(f"\0{about}\0".encode())
     return hashed.hexdigest()

@@ -68,7 +68,13 @@ class Table:
     def values(self, column: str) -> Iterator[Any]:
         """A column's values as Python values, None where they are missing."""
         for batch in self.batches([column]):
-            yield from batch.column(0).to_pylist()
+            try:
+                values = batch.column(0).to_pylist()
+            except UnicodeDecodeError as error:
+                raise BadInput(
+                    f"{self.where}: column {column!r} is not UTF-8: save the file as UTF-8."
+                ) from error
+            yield from values
 
 
 @dataclass(frozen=True)
@@ -91,6 +97,8 @@ def choose(table: Table, options: Options, *, labelled: bool) -> Roles:
     free = [column for column in free if column not in (split, identity)]
     content, kind = _content(table, free, label, options)
     _tell_unused(table, [column for column in free if column not in content])
+    if also := [column for column in _usually_labels(table) if column in content]:
+        notice(f"{table.where}: {_listed(also)} is learned from, the label is {label!r}.")
     if identity is not None and kind == "number":
         notice(f"{table.where}: {identity!r} names the rows, it is not learned from.")
     return Roles(content, kind, label, identity, split)

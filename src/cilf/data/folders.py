@@ -48,7 +48,10 @@ def read_folder(path: Path, options: Options) -> Pictures:
     images = _found(path)
     n_above = 1 if _is_split(images) else 0  # folders above the class folders
     _require_class_folders(path, images, n_above)
-    y = _labels([image.parts[n_above] for image in images])
+    _tell_empty(path, images, n_above)
+    names = [image.parts[n_above] for image in images]
+    _require_text(path, names)
+    y = _labels(names)
     if len(np.unique(y)) < 2:
         raise BadInput(
             f"{path} has images of one class only ({y[0].item()!r}): {REMEDY}, for at least "
@@ -103,12 +106,16 @@ def _files(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]
     if real in above:
         return
     for entry in folder.iterdir():
-        if entry.name.startswith(".") or entry.name.lower() in CLUTTER:
+        if _is_clutter(entry):
             continue
         if entry.is_dir():
             yield from _files(entry, above | {real})
         else:
             yield entry
+
+
+def _is_clutter(entry: PurePath) -> bool:
+    return entry.name.startswith(".") or entry.name.lower() in CLUTTER
 
 
 def _natural(name: str) -> tuple[list[str | int], str]:
@@ -142,6 +149,27 @@ def _require_class_folders(path: Path, images: Sequence[PurePath], n_above: int)
         f"{path} holds images ({_some(loose)}) beside class folders ({_some(classes)}): {REMEDY}, "
         "or move them away."
     )
+
+
+def _tell_empty(path: Path, images: Sequence[PurePath], n_above: int) -> None:
+    """Say which class folders hold no image, so that nobody takes them for classes."""
+    filled = {PurePath(*image.parts[: n_above + 1]) for image in images}
+    above = dict.fromkeys(PurePath(*image.parts[:n_above]) for image in images)
+    folders = (folder for upper in above for folder in (path / upper).iterdir() if folder.is_dir())
+    names = (PurePath(folder.relative_to(path)) for folder in folders if not _is_clutter(folder))
+    if empty := sorted(name.as_posix() for name in names if name not in filled):
+        notice(f"{path}: no images, hence no class, in {_some(empty)}")
+
+
+def _require_text(path: Path, classes: Iterable[str]) -> None:
+    """Refuse class names that are no text: neither a report nor a picture could show them."""
+    for name in dict.fromkeys(classes):
+        try:
+            name.encode()
+        except UnicodeEncodeError as error:
+            raise BadInput(
+                f"{path} has a class folder {name!r}, which is not UTF-8: rename it."
+            ) from error
 
 
 def _labels(names: Sequence[str]) -> Array:

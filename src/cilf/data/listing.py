@@ -1,4 +1,4 @@
-"""What data sets there are, and whether they are here; nothing is decoded or fetched for it."""
+"""What data sets there are, and whether they are here; no image is decoded, nothing is fetched."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def reader(folder: Path, name: str, options: Options) -> Callable[[], Dataset] |
     packed = sorted(folder.glob("*.npz"))
     if len(packed) == 1:
         return lambda: npz.read_npz(packed[0], options, name)
-    if any(folder.glob("train-images*")):
+    if idx.has_idx_files(folder):
         return lambda: idx.read_idx_folder(folder, name)
     return None
 

@@ -56,9 +56,9 @@ def npz_instances(path: Path) -> Instances:
 
 
 def _two_splits(path: Path, arrays: Mapping[tuple[str, str], Array], name: str) -> Dataset:
-    test = "test" if ("test", "x") in arrays else "val"
-    if test == "test" and ("val", "x") in arrays:
-        notice(f"{path}: the validation part is not used, there is a test part.")
+    test = "val" if ("val", "x") in arrays and ("test", "x") not in arrays else "test"
+    if unused := {key: array for key, array in arrays.items() if key[0] not in ("train", test)}:
+        notice(f"{path}: not used beside a training and a test part: {_listed(unused)}.")
     pairs = [_pair(path, arrays, part) for part in ("train", test)]
     return _joined(str(path), *pairs, name=name)
 
@@ -150,10 +150,17 @@ def _labels(y: Array, n: int, name: str) -> Array:
     if y.ndim != 1:
         raise BadInput(f"{name} has shape {y.shape}: give one label for each instance.")
     if y.dtype.kind == "S":
-        y = np.char.decode(y, "utf-8")
-    if y.dtype.kind == "f" and (y == np.round(y)).all():
+        y = _decoded(y, name)
+    if y.dtype.kind == "f" and (y == np.round(y)).all() and (np.abs(y) < 2.0**63).all():
         y = y.astype(np.int64)
     return validation.labels(y, n=n, name=name)
+
+
+def _decoded(y: Array, name: str) -> Array:
+    try:
+        return np.char.decode(y, "utf-8")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{name} is not UTF-8 ({error.reason}): save the labels as str.") from error
 
 
 def _identities(path: Path, n: int) -> Array:

@@ -36,6 +36,15 @@ class Options:
             validation.whole_number("size", self.size, least=SMALLEST)
         validation.number("test_share", self.test_share, least=0.01, most=0.9)
 
+    def refuse(self, *names: str, where: str) -> None:
+        """Say that options mean nothing for these data, rather than pass over them."""
+        for name in names:
+            if getattr(self, name) is not None:
+                raise BadConfig(
+                    f"{name} is {getattr(self, name)!r}, which means nothing for {where}: leave it "
+                    "out."
+                )
+
     @classmethod
     def names(cls) -> list[str]:
         return [option.name for option in fields(cls)]

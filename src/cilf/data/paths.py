@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from cilf.data import folders, images, npz, tables
@@ -17,27 +19,51 @@ KINDS = (PACKED, *TABLES)
 def looks_like_path(text: str) -> bool:
     """Whether this is meant as a path, be it there or not."""
     named_as_one = "/" in text or "\\" in text or _kind(Path(text)) in KINDS
-    return named_as_one or Path(text).exists()
+    return named_as_one or (text != "" and _exists(Path(text)))
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # too long a name, or a folder that may not be looked into
+        return False
 
 
 def read_dataset(path: Path, options: Options) -> Dataset:
     """Labelled data: class folders, npz, or a table with a label column."""
-    if path.is_dir():
-        return images.decoded_dataset(path.name, folders.read_folder(path, options), options)
-    _require_file(path)
-    if _kind(path) == PACKED:
-        return npz.read_npz(path, options, path.stem)
-    return tables.to_dataset(path.stem, tables.read_file(path), None, options)
+    with _reachable(path):
+        if path.is_dir():
+            options.refuse("label", "column", where=str(path))
+            name = path.resolve().name if path.name in ("", "..") else path.name
+            return images.decoded_dataset(name, folders.read_folder(path, options), options)
+        _require_file(path)
+        if _kind(path) == PACKED:
+            options.refuse("label", "column", "size", where=str(path))
+            return npz.read_npz(path, options, path.stem)
+        return tables.to_dataset(path.stem, tables.read_file(path), None, options)
 
 
 def read_instances(path: Path, options: Options) -> Instances:
     """Unlabelled data: a folder of images, npz or a table; labels are ignored."""
-    if path.is_dir():
-        return images.decoded_instances(folders.read_flat_folder(path, options), options)
-    _require_file(path)
-    if _kind(path) == PACKED:
-        return npz.npz_instances(path)
-    return tables.to_instances(tables.read_file(path), options)
+    with _reachable(path):
+        if path.is_dir():
+            options.refuse("column", where=str(path))
+            return images.decoded_instances(folders.read_flat_folder(path, options), options)
+        _require_file(path)
+        if _kind(path) == PACKED:
+            options.refuse("column", "size", where=str(path))
+            return npz.npz_instances(path)
+        return tables.to_instances(tables.read_file(path), options)
+
+
+@contextmanager
+def _reachable(path: Path) -> Iterator[None]:
+    """What the system says about a file or folder, in one line that names it."""
+    try:
+        yield
+    except OSError as error:
+        where, reason = error.filename or path, error.strerror or error
+        raise BadInput(f"{where} cannot be read ({reason}): check its name and rights.") from error
 
 
 def _require_file(path: Path) -> None:

@@ -101,6 +101,8 @@ def _pillow(part: str) -> Any:
 def _read(encoded: Encoded, use: Callable[[Any], Result]) -> Result | Unreadable:
     Image = _pillow("Image")
     try:
+        if isinstance(encoded, Path) and encoded.is_fifo():  # would be waited for, for ever
+            return Unreadable("a pipe, not a file")
         file = BytesIO(encoded) if isinstance(encoded, bytes) else encoded
         with Image.open(file, formats=FORMATS) as image:
             return use(image)

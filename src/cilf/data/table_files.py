@@ -16,7 +16,8 @@ from cilf.errors import BadInput
 
 ROWS_PER_BATCH = 512
 BYTES_PER_BATCH = 2**25  # large photos come fewer at a time
-JSON_BLOCK = 2**24  # no row of a JSON file may be longer than this
+UTF16 = (b"\xff\xfe", b"\xfe\xff")  # how such a file begins
+BLOCK = 2**24  # bytes; no row of a file of text may be longer than this
 
 
 def _arrow(module: str = "pyarrow") -> Any:
@@ -60,34 +61,47 @@ def _read_tsv(path: Path) -> Table:
 def _delimited(path: Path, delimiter: str) -> Table:
     csv = _arrow("pyarrow.csv")
     parsing = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+    reading = csv.ReadOptions(block_size=BLOCK)
     with _reading(path):
-        content = csv.read_csv(path, parse_options=parsing)
-        _check_header(path, content.schema.names, delimiter)
+        _check_start(path, delimiter)
+        content = csv.read_csv(path, parse_options=parsing, read_options=reading)
+        _check_header(path, content.schema.names)
         _check_encoding(path, content.schema)
 
     def written(column: str) -> list[str]:
         strings = csv.ConvertOptions(
             include_columns=[column], column_types={column: _arrow().string()}
         )
-        again = csv.read_csv(path, parse_options=parsing, convert_options=strings)
+        again = csv.read_csv(
+            path, parse_options=parsing, read_options=reading, convert_options=strings
+        )
         values: list[str] = again.column(0).to_pylist()
         return values
 
     return _in_memory(path, content, written)
 
 
-def _check_header(path: Path, names: Sequence[str], delimiter: str) -> None:
+def _check_start(path: Path, delimiter: str) -> None:
+    """Refuse what pyarrow would give a reason for that leads nowhere."""
+    with _arrow().input_stream(path) as file:
+        start = file.read(2**16)
+    if start.startswith(UTF16):
+        raise BadInput(f"{path} is UTF-16: save the file as UTF-8.")
+    header = start.splitlines()[0].decode(errors="replace") if start else ""
+    other = next((mark for mark in ";\t,|" if mark in header), None)
+    if delimiter not in header and other is not None:
+        raise BadInput(
+            f"{path} separates its columns by {other!r}, not by {delimiter!r}: save it with "
+            "the latter (.csv has commas, .tsv tabs)."
+        )
+
+
+def _check_header(path: Path, names: Sequence[str]) -> None:
     counted = all(name == str(place) for place, name in enumerate(names))
     if all(map(_is_number, names)) and not counted:  # pandas counts columns without names
         raise BadInput(
             f"{path} begins with numbers ({', '.join(names[:3])}, ...) instead of names of "
             "columns: add a first line that names them."
-        )
-    other = next((mark for mark in ";\t,|" if mark != delimiter and mark in names[0]), None)
-    if len(names) == 1 and other is not None:
-        raise BadInput(
-            f"{path} separates its columns by {other!r}, not by {delimiter!r}: save it with "
-            "the latter (.csv has commas, .tsv tabs)."
         )
 
 
@@ -108,8 +122,8 @@ def _check_encoding(path: Path, schema: Any) -> None:
 def _read_json_lines(path: Path) -> Table:
     lines = _arrow("pyarrow.json")
     with _reading(path):
-        content = lines.read_json(path, read_options=lines.ReadOptions(block_size=JSON_BLOCK))
-    return _in_memory(path, content)
+        content = lines.read_json(path, read_options=lines.ReadOptions(block_size=BLOCK))
+        return _in_memory(path, content)
 
 
 def _in_memory(
@@ -200,7 +214,8 @@ def _kind(arrow_type: Any) -> Kind:
     types = _arrow().types
     if types.is_dictionary(arrow_type):
         return _kind(arrow_type.value_type)
-    if types.is_string(arrow_type) or types.is_large_string(arrow_type):
+    strings = (types.is_string, types.is_large_string, types.is_string_view)
+    if any(check(arrow_type) for check in strings):
         return "text"
     if _is_numeric(arrow_type):
         return "number"

@@ -28,7 +28,8 @@ def labels(tables: Sequence[Table], column: str) -> tuple[Array, Bad]:
         values = [value if value is None else str(value) for value in values]
     filler: Label = "none" if str in present else 0  # of rows that are refused or left out
     filled = [filler if value is None else value for value in values]
-    return validation.labels(filled, n=len(filled), name=f"label column {column!r}"), bad
+    name = f"{tables[0].where}: label column {column!r}"
+    return validation.labels(filled, n=len(filled), name=name), bad
 
 
 def _labels(table: Table, column: str) -> list[Label | None]:

@@ -38,7 +38,8 @@ def load(folder: str | Path, *, learner: type[Learner] | None = None, **paramete
     """The learner that ``save`` wrote to this folder; it goes on exactly as that one would.
 
     ``learner`` is the class of a model that is not one of ours; ``parameters`` replace stored
-    ones that this machine cannot serve (``device``) or a file cannot hold (an own ``backbone``).
+    ones that this machine cannot serve (``device``, the folder in ``backbone="sentence:FOLDER"``)
+    or a file cannot hold (an own ``backbone``).
     """
     description, arrays = persistence.read(Path(folder))
     if learner is None and description["learner"] not in LEARNERS:

@@ -16,7 +16,7 @@ from cilf.errors import BadInput, NotFitted
 from cilf.learners import persistence
 from cilf.nn.feature_cache import cached_features
 from cilf.nn.network import resolve_device
-from cilf.nn.pretrained import Extractor, make_extractor
+from cilf.nn.pretrained import Extractor, is_frozen, make_extractor
 
 Arrays = dict[str, Array]
 
@@ -224,7 +224,10 @@ class Learner(ABC):
     def _seen(self, X: Array) -> Array:
         """Instances as the private methods get them."""
         extractor = self._extractor()
-        return X if extractor is None else cached_features(extractor, X)
+        if extractor is None:
+            return X
+        extractor.require_scale(X)
+        return cached_features(extractor, X)
 
     @property
     def _inner_shape(self) -> tuple[int, ...]:
@@ -255,7 +258,8 @@ class Learner(ABC):
         learner._shape = tuple(description["instance_shape"])
         learner._history = description["history"]
         if stored := description.get("features"):  # older models lack it
-            learner._features = Features(**stored)
+            name = next(filter(is_frozen, replaced.values()), stored["name"])  # it may have moved
+            learner._features = Features(**stored)._replace(name=name)
             learner._extractor()
         learner._set_state(arrays, description["state"])
         return learner

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from cilf.core import validation
 from cilf.core.extras import installed, optional
 from cilf.core.random import isolated_torch
 from cilf.core.types import Array, Floats
@@ -77,7 +78,7 @@ def available() -> bool:
 
 def load(name: str) -> ImageNetwork:
     """A fresh copy of a pre-trained network, in evaluation mode, on the CPU."""
-    source, _, model = name.rpartition(":")
+    source, _, model = name.partition(":") if ":" in name else ("", "", name)
     with isolated_torch(0, "pretrained"):  # making a network draws weights that are then replaced
         network = SOURCES[source](model)
     return network.eval().to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
@@ -103,18 +104,32 @@ def _timm(name: str) -> ImageNetwork:
 
 def _torchvision(name: str) -> ImageNetwork:
     models = _users_own("torchvision.models")
+    classifiers = models.list_models(module=models)  # detectors and the like have their own modules
+    validation.one_of("classifier of torchvision", name, classifiers)
     body = _fetched("torchvision", name, lambda: models.get_model(name, weights="DEFAULT"))
-    children = dict(body.named_children())
-    head = next((head for head in HEADS if head in children), None)
-    if head is None:
-        raise BadConfig(
-            f"torchvision's {name!r} has none of the layers {', '.join(HEADS)} that would be its "
-            "classifier: name a classification model, or give a function as backbone."
-        )
-    setattr(body, head, nn.Identity())
+    _remove_last_layer(body, name)
     preset = models.get_model_weights(name).DEFAULT.transforms()
     side = int(preset.crop_size[0])
     return _of_unit_scale(body, preset.mean, preset.std, (side, side))
+
+
+def _remove_last_layer(body: nn.Module, name: str) -> None:
+    """What comes before ImageNet's classes is wanted; a head of many layers keeps the others."""
+    children = dict(body.named_children())
+    last = next((head for head in HEADS if head in children), None)
+    if last is None:
+        raise BadConfig(
+            f"torchvision's {name!r} has none of the layers {', '.join(HEADS)} that would be its "
+            "classifier: name another model, or give a function as backbone."
+        )
+    owner, head = body, children[last]
+    if isinstance(head, nn.Sequential):  # the last of its layers that has weights
+        owner, last = head, [key for key, layer in head.named_children() if _has_weights(layer)][-1]
+    setattr(owner, last, nn.Identity())
+
+
+def _has_weights(layer: nn.Module) -> bool:
+    return any(True for _ in layer.parameters())
 
 
 def _of_unit_scale(

