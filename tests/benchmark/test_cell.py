@@ -42,7 +42,7 @@ def test_a_run_says_all_it_depends_on(finished: RunFolder) -> None:
     assert run["stream"]["window_size"] == 8
     assert run["dataset"] == {
         "train_rows": 1437, "test_rows": 360, "n_classes": 10, "instance_shape": [8, 8],
-        "part_of_rows": None,
+        "part_of_rows": None, "digest": load_dataset("digits").digest(),
     }  # fmt: skip
     assert run["changes"][0] == "n_estimators=8"
     assert run["changes"][-1] == "stream.window_size=8"
