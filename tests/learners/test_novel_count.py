@@ -9,8 +9,9 @@ import torch
 from cilf.learners.clustering import Clusters, semi_supervised_kmeans
 from cilf.learners.novel_count import (
     apart,
-    count_apart,
     excess_mass,
+    explained,
+    joined,
     largest,
     real_clusters,
     separation,
@@ -34,10 +35,11 @@ def counted(z: torch.Tensor, seed: int) -> int:
     """What the rule says of a window beside held-out instances of the known classes."""
     held_out, labels = around(KNOWN, 20, seed), torch.arange(3).repeat_interleave(20)
     clusterings = {k: semi_supervised_kmeans(z, KNOWN, k, generator=draws()) for k in range(7)}
-    return excess_mass(
-        clusterings, z, held_out, labels, surplus=2, least_share=0.4, leniency=0.15,
-        generator=draws(),
+    novel = excess_mass(
+        clusterings, z, held_out, labels, surplus=0.6, doubt=1, least_share=0.4,
+        leniency=0.2, generator=draws(),
     )  # fmt: skip
+    return len(novel)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -56,9 +58,30 @@ def test_a_cluster_that_known_data_explain_is_not_real() -> None:
     clusters = Clusters(centres, torch.tensor([0] * 20 + [1] * 10 + [2] * 10), n_known=2)
     elsewhere, there = torch.tensor([[0.0], [10.0]] * 20), torch.tensor([[11.2]] * 8)
     held_out = torch.cat([elsewhere, there])
-    assert real_clusters(clusters, held_out, surplus=2, least_share=0.4) == []
-    assert real_clusters(clusters, elsewhere, surplus=2, least_share=0.4) == [2]
-    assert real_clusters(clusters, held_out[:0], surplus=2, least_share=0.4) == [2]
+    rule = {"surplus": 1.0, "doubt": 1.0, "least_share": 0.4}
+    assert real_clusters(clusters, held_out, **rule) == []
+    assert real_clusters(clusters, elsewhere, **rule) == [2]
+    assert real_clusters(clusters, held_out[:0], **rule) == [2]
+
+
+def test_what_is_explained_by_hand() -> None:
+    centres = torch.tensor([[0.0], [10.0], [20.0]])
+    clusters = Clusters(centres, torch.tensor([0] * 30 + [1] * 30 + [2] * 40), n_known=2)
+    held_out = torch.tensor([[0.0]] * 4 + [[10.0]] * 4 + [[20.0]] * 2)
+    expected, deviation = explained(clusters, held_out)
+    n_known = 60 / (1 - 2 / 10)  # a fifth of the known instances is in the third cluster
+    share = (2 + 1) / (10 + 2)
+    assert float(expected[2]) == pytest.approx(n_known * share)
+    drawn = n_known**2 * share * (1 - share) / (10 + 3)
+    assert float(deviation[2]) == pytest.approx(math.sqrt(drawn + n_known * share))
+
+
+def test_no_more_known_instances_are_expected_than_there_are() -> None:
+    centres = torch.tensor([[0.0], [20.0]])
+    clusters = Clusters(centres, torch.tensor([0] * 5 + [1] * 5), n_known=1)
+    held_out = torch.tensor([[0.0]] + [[20.0]] * 9)
+    expected, _ = explained(clusters, held_out)
+    assert float(expected.sum()) == pytest.approx(10.0)
 
 
 def test_separation_is_d_prime_for_many_instances() -> None:
@@ -84,9 +107,9 @@ def test_halves_of_one_class_are_joined_and_classes_are_not() -> None:
     halves = one[:, 0] > one[:, 0].median()
     known = [around(KNOWN[c : c + 1], 40, seed=5 + c) for c in range(3)]
     groups = [one[halves], one[~halves], other]
-    assert count_apart(groups, closest=apart(known, 0.15, draws())) == 2
-    assert count_apart(groups, closest=0.0) == 3
-    assert count_apart([], closest=1.0) == 0
+    assert len(joined(groups, closest=apart(known, 0.15, draws()))) == 2
+    assert len(joined(groups, closest=0.0)) == 3
+    assert joined([], closest=1.0) == []
 
 
 def test_apart_goes_from_halves_of_a_class_to_neighbouring_classes() -> None:

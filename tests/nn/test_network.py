@@ -288,3 +288,15 @@ def test_inputs_however_far_away_have_an_embedding_whose_square_is_finite() -> N
     network = make_network("mlp", (1,), embedding_size=2, width=4, seed=0, device=CPU)
     z = embed(network, torch.tensor([[1e38], [-1e38]]))
     assert z.square().sum().isfinite()
+
+
+@pytest.mark.parametrize("length", [1.0, 6**0.5])
+def test_directions_share_one_deviation(length: float) -> None:
+    X = some(50, (6,), "float32") * np.array([5, 1, 1, 1, 1, 0.1], dtype=np.float32)
+    net = network((6,), lambda shape: nn.Flatten())
+    net.standardise(as_tensor(X, CPU))
+    assert len(set(net.std.tolist())) == 6
+    X *= length / np.linalg.norm(X, axis=1, keepdims=True)
+    net.standardise(as_tensor(X, CPU))
+    common = float(np.sqrt(((X - X.mean(0)) ** 2).mean()))
+    np.testing.assert_allclose(net.std.numpy(), common, rtol=1e-4)

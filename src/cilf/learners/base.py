@@ -102,7 +102,7 @@ class Learner(ABC):
         validation.known_classes(y)
         classes = validation.in_order_of_appearance(y)
         extractor = self._wanted_extractor(X)
-        seen = X if extractor is None else cached_features(extractor, X)
+        seen = X if extractor is None else _directions(cached_features(extractor, X))
         self._fit(seen, _positions(y, classes))
         self._classes, self._shape = classes, X.shape[1:]
         self._features = None
@@ -227,7 +227,7 @@ class Learner(ABC):
         if extractor is None:
             return X
         extractor.require_scale(X)
-        return cached_features(extractor, X)
+        return _directions(cached_features(extractor, X))
 
     @property
     def _inner_shape(self) -> tuple[int, ...]:
@@ -263,6 +263,13 @@ class Learner(ABC):
             learner._extractor()
         learner._set_state(arrays, description["state"])
         return learner
+
+
+def _directions(features: Floats) -> Floats:
+    """Features of a frozen network, all of one length: what they point at is what they mean."""
+    lengths = np.linalg.norm(features, axis=1, keepdims=True)
+    length = np.sqrt(features.shape[1])
+    return np.asarray(features * (length / np.maximum(lengths, 1e-12)), dtype=np.float32)
 
 
 def _positions(y: Array, classes: list[Label]) -> Ints:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypedDict
 
 import torch
 from torch import Tensor
@@ -16,7 +16,13 @@ from cilf.core.types import Array, Floats, Ints
 from cilf.errors import BadConfig
 from cilf.learners import curriculum, novel_count
 from cilf.learners.base import Arrays, Learner
-from cilf.learners.clustering import Clusters, fill_empty, semi_supervised_kmeans, silhouette
+from cilf.learners.clustering import (
+    Clusters,
+    fill_empty,
+    semi_supervised_kmeans,
+    settled,
+    silhouette,
+)
 from cilf.learners.space import Space
 from cilf.nn import losses, pretrained, training
 from cilf.nn.backbones import Factory
@@ -35,6 +41,9 @@ from cilf.nn.prototypes import annealed, class_means
 READ_CURVE = {"silhouette": novel_count.largest, "curvature": novel_count.sharpest_bend}
 
 VIEWS = ["embedding", "features", "inputs"]  # each with those before it
+INPUTS = VIEWS.index("inputs")
+AUTO = "auto"
+USUAL_SIZE = 16  # instances of a class in a window; more classes than this allows are not tried
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -69,11 +78,18 @@ class CILF(Learner):
         weight_decay: in all training.
         clip: largest norm of a gradient; None does not clip.
         augmentation: None, "shift", "flip" or "shift-flip"; images only.
-        k_max: most novel classes looked for in one window.
+        k_max: most novel classes looked for in one window; no more than one, and one for every 16
+            instances.
         count: rule for their number: "excess-mass", or "silhouette" or "curvature" of the
             validity curve, which tune the embedding for every K.
-        surplus, least_share, leniency: of the rule "excess-mass", see ``novel_count``.
-        cluster_on: "embedding" alone, with the backbone's "features", or with the "inputs" too.
+        surplus, doubt, least_share, leniency: of the rule "excess-mass", see ``novel_count``.
+        cluster_on: "embedding" alone, with the backbone's "features", or with the "inputs" too;
+            "auto" is all three, but for instances that a frozen network saw, whose vectors it
+            takes as they are.
+        space_size: directions of these that are clustered on; None clusters on the embedding as
+            it is.
+        whitening: how far distances are measured in deviations within the known classes, from 0
+            to 1; see ``space``.
         cluster_beta: how much of a known prototype stays in the clustering of a window.
         weighted: whether confusing instances weigh less in that clustering.
         gamma: where between the least and the most confused instance the weight is zero.
@@ -98,7 +114,7 @@ class CILF(Learner):
         >>> from sklearn.datasets import load_digits
         >>> X, y = load_digits(return_X_y=True)
         >>> known, new = y < 3, (y == 3) & (np.arange(len(y)) < 400)
-        >>> learner = CILF(epochs=10).fit(X[known][:300], y[known][:300])
+        >>> learner = CILF().fit(X[known][:300], y[known][:300])
         >>> window = np.concatenate([X[known][300:400], X[new]])
         >>> found = learner.detect(window)
         >>> found.n_novel
@@ -132,10 +148,13 @@ class CILF(Learner):
     augmentation: str | None = "shift"
     k_max: int = 8
     count: str = "excess-mass"
-    surplus: float = 2.0
+    surplus: float = 0.6
+    doubt: float = 1.0
     least_share: float = 0.4
-    leniency: float = 0.15
-    cluster_on: str = "inputs"
+    leniency: float = 0.2
+    cluster_on: str = "auto"
+    space_size: int | None = 64
+    whitening: float = 0.5
     cluster_beta: float = 1.0
     weighted: bool = False
     gamma: float = 0.8
@@ -156,7 +175,6 @@ class CILF(Learner):
     _architecture: dict[str, Any] = field(init=False)  # parameters may change after fitting
     _network: Network = field(init=False)
     _centres: list[Tensor] = field(init=False)  # of each class in each view; prototypes first
-    _space: Space = field(init=False)
     _memory: Memory = field(init=False)
     _calibration: Memory = field(init=False)
 
@@ -166,9 +184,10 @@ class CILF(Learner):
         stated: dict[str, Any] = {
             "backbone": "resnet18", "batch_size": 128, "augmentation": None,
             "exact_prototypes": False, "count": "curvature", "cluster_on": "embedding",
-            "cluster_beta": 0.8, "weighted": True, "order": "weights", "pace_start": 0.2,
-            "pace_growth": 3.0, "pace_every": 10, "detect_learning_rate": 0.01, "replay": 0,
-            "detect_epochs": 20, "update_epochs": 20, "calibration_size": 0,
+            "space_size": None, "cluster_beta": 0.8, "weighted": True, "order": "weights",
+            "pace_start": 0.2, "pace_growth": 3.0, "pace_every": 10,
+            "detect_learning_rate": 0.01, "replay": 0, "detect_epochs": 20, "update_epochs": 20,
+            "calibration_size": 0,
         }  # fmt: skip
         return cls().set_params(**(stated | parameters))
 
@@ -222,51 +241,69 @@ class CILF(Learner):
     def _detect(self, X: Array, n_novel: int | None) -> Detection:
         x = as_tensor(X, self._network.device)
         draws = torch_generator(self.seed, "detect", self._n_updates)
-        points = self._locate(self._network, x)
-        curve: dict[int, float] = {}
+        scene = self._look(x)
         if n_novel is None:
-            n_novel, curve = self._count(x, points, draws)
-        tuned = self._tune(x, points, self._cluster(points, n_novel, draws), draws)
-        return self._detection(tuned, n_novel, curve)
+            clusters, curve = self._count(scene, draws)
+        else:
+            clusters, curve = self._cluster(scene, n_novel, draws), {}
+        return self._detection(self._tune(scene, clusters, draws), curve)
 
-    def _count(
-        self, x: Tensor, points: Tensor, draws: torch.Generator
-    ) -> tuple[int, dict[int, float]]:
-        """The number of novel classes, and the validity of every number that was tried."""
-        tried = range(min(self.k_max, len(x)) + 1)
-        clusterings = {k: self._cluster(points, k, draws) for k in tried}
+    def _look(self, x: Tensor) -> _Scene:
+        """The window in the space that is made for it."""
+        seen = views(self._network, x)
+        if self.space_size is None:
+            return _Scene(x, seen[0], seen[0], Space.plain(seen[0]))
+        known, labels = self._tensors(self._memory, self._network)
+        chosen = [views(self._network, known)[i] for i in self._clustered]
+        window = [seen[i] for i in self._clustered]
+        space = Space.fitted(chosen, labels, window, size=self.space_size, whitening=self.whitening)
+        return _Scene(x, seen[0], space.join(window), space)
+
+    def _count(self, scene: _Scene, draws: torch.Generator) -> tuple[Clusters, dict[int, float]]:
+        """Clusters for as many novel classes as there are; the validity of all that was tried."""
+        tried = range(min(self.k_max, 1 + len(scene.points) // USUAL_SIZE) + 1)
+        clusterings = {k: self._cluster(scene, k, draws) for k in tried}
         if self.count == "excess-mass":
             held_out, labels = self._tensors(self._calibration, self._network)
-            found = novel_count.excess_mass(
-                clusterings, points, self._locate(self._network, held_out), labels,
-                surplus=self.surplus, least_share=self.least_share, leniency=self.leniency,
-                generator=draws,
+            fresh = self._locate(scene.space, self._network, held_out)
+            free = novel_count.excess_mass(
+                clusterings, scene.points, fresh, labels,
+                surplus=self.surplus, doubt=self.doubt, least_share=self.least_share,
+                leniency=self.leniency, generator=draws,
             )  # fmt: skip
-            return found, {k: silhouette(points, c.assignment) for k, c in clusterings.items()}
-        tuned = {k: self._tune(x, points, c, draws) for k, c in clusterings.items()}
+            points = scene.points
+            curve = {k: silhouette(points, c.assignment) for k, c in clusterings.items()}
+            return settled(points, self._known_centres(scene), free, **self._moving(scene)), curve
+        tuned = {k: self._tune(scene, c, draws) for k, c in clusterings.items()}
         curve = {k: silhouette(t.points, t.clusters.assignment) for k, t in tuned.items()}
-        return READ_CURVE[self.count](curve), curve
+        return clusterings[READ_CURVE[self.count](curve)], curve
 
-    def _cluster(self, points: Tensor, n_novel: int, draws: torch.Generator) -> Clusters:
+    def _cluster(self, scene: _Scene, n_novel: int, draws: torch.Generator) -> Clusters:
         """Semi-supervised k-means from the known prototypes."""
-        weights = self._confusion(points) if self.weighted else None
-        known = self._space.join(self._centres)
-        return semi_supervised_kmeans(
-            points, known, n_novel, generator=draws, beta=self.cluster_beta, weights=weights
-        )
+        known, moving = self._known_centres(scene), self._moving(scene)
+        return semi_supervised_kmeans(scene.points, known, n_novel, generator=draws, **moving)
 
-    def _tune(
-        self, x: Tensor, points: Tensor, clusters: Clusters, draws: torch.Generator
-    ) -> _Tuned:
+    def _known_centres(self, scene: _Scene) -> Tensor:
+        return scene.space.join([self._centres[i] for i in self._clustered])
+
+    def _moving(self, scene: _Scene) -> _Moving:
+        """How centres move in the clustering of a window."""
+        weights = self._confusion(scene.z) if self.weighted else None
+        return {"beta": self.cluster_beta, "weights": weights}
+
+    def _tune(self, scene: _Scene, clusters: Clusters, draws: torch.Generator) -> _Tuned:
         """Fine-tune a copy of the network with pseudo-labels, from easy to hard."""
-        if self.detect_epochs == 0 or len(clusters.free) == 0:
-            return _Tuned(points, clusters)
-        network, n, n_known = copy.deepcopy(self._network), len(x), clusters.n_known
+        fixed = self._clustered == [INPUTS]  # no training moves a point
+        if self.detect_epochs == 0 or len(clusters.free) == 0 or fixed:
+            return _Tuned(scene.points, clusters)
+        network, n, n_known = copy.deepcopy(self._network), len(scene.x), clusters.n_known
         replayed = self._memory if self.replay else Memory.empty(self._memory.X)
         remembered, true_labels = self._tensors(replayed, network)
-        pool = torch.cat([x, remembered])
+        pool = torch.cat([scene.x, remembered])
         labels = torch.cat([clusters.assignment, true_labels])
-        centres, ranks = clusters.centres, self._ranks(points, clusters)
+        centres, ranks = clusters.centres, self._ranks(scene.z, scene.points, clusters)
+        arrived, _ = class_means(scene.z, clusters.assignment, len(centres))
+        prototypes = torch.cat([self._prototypes, arrived[n_known:]])
 
         def batches(epoch: int) -> Iterable[Tensor]:
             for step in range(epoch * self.detect_steps, (epoch + 1) * self.detect_steps):
@@ -278,19 +315,21 @@ class CILF(Learner):
                 ).to(network.device)  # fmt: skip
 
         def objective(z: Tensor, rows: Tensor) -> Tensor:
-            prototypes = self._space.embeddings(centres, z.shape[1])
             return self._loss(z, labels[rows], prototypes, draws, anchors=self._prototypes)
 
+        points = scene.points
         settings = self._settings(self.detect_epochs, self.detect_learning_rate)
         seed = derived_seed(self.seed, "detect", self._n_updates)
         for _ in training.epochs(
             network, pool, batches, objective, settings, seed=seed, purpose="detect"
         ):
-            points = self._locate(network, pool)
+            seen = views(network, pool)
+            points = scene.space.join([seen[i] for i in self._clustered])
+            prototypes = self._refreshed(seen[0], labels, prototypes, n, n_known)
             centres = self._refreshed(points, labels, centres, n, n_known)
             labels[:n] = losses.squared_distances(points[:n], centres).argmin(1)
             clusters = Clusters(centres, labels[:n].clone(), n_known)
-            ranks = self._ranks(points[:n], clusters)
+            ranks = self._ranks(seen[0][:n], points[:n], clusters)
         return _Tuned(points[:n], clusters)
 
     def _refreshed(
@@ -305,22 +344,21 @@ class CILF(Learner):
         known = annealed(centres[:n_known], means[:n_known], counts[:n_known], self.beta)
         return torch.cat([known, free])
 
-    def _ranks(self, points: Tensor, clusters: Clusters) -> Tensor:
+    def _ranks(self, z: Tensor, points: Tensor, clusters: Clusters) -> Tensor:
         """The place of each instance in the curriculum, from 0 (easiest) to 1."""
         if self.order == "certainty":
             surety = curriculum.certainty(points, clusters.centres)
             return curriculum.easiest_of_each(surety, clusters.assignment)
         if self.order == "weights":
-            return curriculum.easiest_first(self._confusion(points))
+            return curriculum.easiest_first(self._confusion(z))
         return torch.zeros(len(points), device=points.device)
 
-    def _confusion(self, points: Tensor) -> Tensor:
-        z = self._space.embeddings(points, self._prototypes.shape[1])
+    def _confusion(self, z: Tensor) -> Tensor:
         return curriculum.confusion_weights(z, self._prototypes, self.alpha, self.gamma)
 
-    def _detection(self, tuned: _Tuned, n_novel: int, curve: Mapping[int, float]) -> Detection:
+    def _detection(self, tuned: _Tuned, curve: Mapping[int, float]) -> Detection:
         """Known or novel by the nearest centre; novelty is how much nearer a novel one is."""
-        n_known = tuned.clusters.n_known
+        n_known, n_novel = tuned.clusters.n_known, len(tuned.clusters.free)
         distances = losses.squared_distances(tuned.points, tuned.clusters.centres).sqrt()
         assignment = fill_empty(distances.argmin(1), distances, n_known)
         nearest_known, label = distances[:, :n_known].min(1)
@@ -394,17 +432,25 @@ class CILF(Learner):
             raise BadConfig(
                 "training diverged (the embedding is not finite): lower learning_rate or clip."
             )
-        n_views = VIEWS.index(self.cluster_on) + 1
         self._network, self._centres = network, centres
-        self._space = Space.fitted(seen[:n_views])
 
     @property
     def _prototypes(self) -> Tensor:
         return self._centres[0]
 
-    def _locate(self, network: Network, x: Tensor) -> Tensor:
+    @property
+    def _clustered(self) -> list[int]:
+        """The views that a window is clustered on."""
+        if self.space_size is None:
+            return [0]
+        if self.cluster_on == AUTO:
+            return [INPUTS] if self._features else list(range(len(VIEWS)))
+        return list(range(VIEWS.index(self.cluster_on) + 1))
+
+    def _locate(self, space: Space, network: Network, x: Tensor) -> Tensor:
         """Where instances lie in the space that is clustered."""
-        return self._space.join(views(network, x))
+        seen = views(network, x)
+        return space.join([seen[i] for i in self._clustered])
 
     def _predict(self, X: Array) -> Ints:
         z = embed(self._network, as_tensor(X, self._network.device))
@@ -436,7 +482,9 @@ class CILF(Learner):
 
     def _check_parameters(self) -> None:
         validation.one_of("count", self.count, ["excess-mass", *READ_CURVE])
-        validation.one_of("cluster_on", self.cluster_on, VIEWS)
+        validation.one_of("cluster_on", self.cluster_on, [AUTO, *VIEWS])
+        if self.space_size is not None:
+            validation.whole_number("space_size", self.space_size, least=1)
         validation.one_of("order", self.order, ["certainty", "weights", "none"])
         for name in ("embedding_size", "batch_size", "k_max", "pace_every", "detect_steps"):
             validation.whole_number(name, getattr(self, name), least=1)
@@ -444,10 +492,10 @@ class CILF(Learner):
             "epochs", "detect_epochs", "update_epochs", "replay", "memory_size", "calibration_size",
         ):  # fmt: skip
             validation.whole_number(name, getattr(self, name), least=0)
-        for name in ("beta", "cluster_beta", "gamma", "leniency"):
+        for name in ("beta", "cluster_beta", "gamma", "leniency", "whitening"):
             validation.number(name, getattr(self, name), least=0.0, most=1.0)
         for name in (
-            "alpha", "margin", "lambda1", "lambda2", "distill", "surplus", "least_share",
+            "alpha", "margin", "lambda1", "lambda2", "distill", "surplus", "doubt", "least_share",
             "learning_rate", "detect_learning_rate", "update_learning_rate", "weight_decay",
         ):  # fmt: skip
             validation.number(name, getattr(self, name), least=0.0)
@@ -466,8 +514,7 @@ class CILF(Learner):
         }
         architecture = {k: None if callable(v) else v for k, v in self._architecture.items()}
         centres = {f"centres.{i}": to_numpy(view) for i, view in enumerate(self._centres)}
-        plain = {"architecture": architecture, "scales": list(self._space.scales)}
-        return weights | centres | arrays, plain
+        return weights | centres | arrays, {"architecture": architecture}
 
     def _set_state(self, arrays: Arrays, plain: Mapping[str, Any]) -> None:
         stored_backbone = plain["architecture"]["backbone"]  # None: an own one, handed in again
@@ -477,11 +524,26 @@ class CILF(Learner):
         network.load_state_dict({k: torch.from_numpy(v) for k, v in stored.items()})
         network.eval()
         self._network = network
-        self._space = Space(tuple(plain["scales"]))
         stored_centres = [arrays[f"centres.{i}"] for i in range(len(VIEWS))]
         self._centres = [torch.from_numpy(view).to(network.device) for view in stored_centres]
         self._memory = Memory(arrays["memory.X"], arrays["memory.y"])
         self._calibration = Memory(arrays["calibration.X"], arrays["calibration.y"])
+
+
+class _Moving(TypedDict):
+    """Arguments of k-means: how much of a known centre stays, and what instances weigh."""
+
+    beta: float
+    weights: Tensor | None
+
+
+class _Scene(NamedTuple):
+    """A window as the network sees it, in the space that was made for it."""
+
+    x: Tensor
+    z: Tensor  # embedding
+    points: Tensor
+    space: Space
 
 
 class _Tuned(NamedTuple):

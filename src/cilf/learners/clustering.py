@@ -50,6 +50,19 @@ def semi_supervised_kmeans(
     return min(runs, key=lambda run: run[1])[0]
 
 
+def settled(
+    z: Tensor,
+    known: Tensor,
+    free: Tensor,
+    *,
+    beta: float = 1.0,
+    weights: Tensor | None = None,
+    n_steps: int = 30,
+) -> Clusters:
+    """The clusters that k-means settles in from these free centres."""
+    return _lloyd(z, known, torch.cat([known, free]), beta, weights, n_steps)[0]
+
+
 def _spread(
     z: Tensor, taken: Tensor, n: int, generator: torch.Generator, weights: Tensor | None
 ) -> Tensor:

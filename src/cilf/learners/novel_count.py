@@ -17,6 +17,8 @@ from cilf.learners.clustering import Clusters, semi_supervised_kmeans
 from cilf.nn.losses import squared_distances
 
 ENOUGH = 6  # instances of a class that can be halved
+FEWEST_STAY = 0.1  # share of known instances that is thought to lie in known clusters, at the least
+MAJORITY = 0.6  # of the votes that decides
 
 
 def excess_mass(
@@ -26,24 +28,32 @@ def excess_mass(
     calibration_y: Tensor,
     *,
     surplus: float,
+    doubt: float,
     least_share: float,
     leniency: float,
     generator: torch.Generator,
-) -> int:
-    """Number of novel classes, from clusterings of the window with 0, 1, 2, ... free centres.
+) -> Tensor:
+    """Centres of the novel classes, from clusterings of the window with 0, 1, 2, ... free centres.
 
     Each clustering votes: it counts its real clusters, two of which are one class if they lie
-    closer, in their own deviations, than :func:`apart` says. The upper quartile of the votes
-    decides, since few centres cannot vote for many classes.
+    closer, in their own deviations, than :func:`apart` says. A little more than half of the
+    votes decide, since few centres cannot vote for many classes. The centres are those of the
+    simplest clustering that voted so, without the clusters that are not real: often they hold
+    single strange instances.
     """
-    votes = []
-    for clusters in clusterings.values():
-        real = real_clusters(clusters, calibration, surplus, least_share)
+    found: dict[int, list[Tensor]] = {}
+    for k, clusters in clusterings.items():
+        real = real_clusters(clusters, calibration, surplus, doubt, least_share)
         groups = [z[clusters.assignment == cluster] for cluster in real]
         known = _known_groups(clusters, z, calibration, calibration_y)
         closest = apart(known, leniency, generator) if len(groups) > 1 else 0.0
-        votes.append(count_apart(groups, closest))
-    return math.ceil(np.quantile(votes[1:], 0.75)) if votes[1:] else 0
+        found[k] = joined(groups, closest)
+    votes = [len(groups) for k, groups in found.items() if k > 0]
+    n_novel = round(float(np.quantile(votes, MAJORITY))) if votes else 0
+    agreeing = [groups for groups in found.values() if len(groups) == n_novel]
+    if not agreeing:
+        return clusterings[n_novel].free
+    return torch.stack([group.mean(0) for group in agreeing[0]]) if n_novel else z[:0]
 
 
 def _known_groups(
@@ -59,23 +69,42 @@ def _known_groups(
 
 
 def real_clusters(
-    clusters: Clusters, calibration: Tensor, surplus: float, least_share: float
+    clusters: Clusters, calibration: Tensor, surplus: float, doubt: float, least_share: float
 ) -> list[int]:
     """The free clusters that hold more instances than known data explain.
 
-    That is more than ``surplus`` times the share that held-out instances of known classes put
-    there (one more is added to both sides: few instances prove little), and ``least_share`` of
-    an even share of the window on top.
+    It is real if it holds more than ``surplus`` times as many as :func:`explained` expects,
+    ``doubt`` standard deviations of that more, and ``least_share`` of an even share of the window
+    on top.
     """
     n, n_clusters = len(clusters.assignment), len(clusters.centres)
     sizes = torch.bincount(clusters.assignment, minlength=n_clusters)
-    strays = torch.zeros_like(sizes)
-    if len(calibration):
-        nearest = squared_distances(calibration, clusters.centres).argmin(1)
-        strays = torch.bincount(nearest, minlength=n_clusters)
-    explained = n * (strays + 1) / (len(calibration) + 2) if len(calibration) else 0 * sizes
-    enough = sizes > surplus * explained + least_share * n / n_clusters
+    expected, deviation = explained(clusters, calibration)
+    enough = sizes > surplus * expected + doubt * deviation + least_share * n / n_clusters
     return [c for c in range(clusters.n_known, n_clusters) if bool(enough[c]) and sizes[c] > 1]
+
+
+def explained(clusters: Clusters, calibration: Tensor) -> tuple[Tensor, Tensor]:
+    """How many known instances of the window each cluster gets, and how sure that is.
+
+    A cluster gets the share that held-out instances of known classes put there (one more is
+    added to both sides: few prove little) of all known instances of the window, as many as
+    the known clusters tell. The deviation is that of a share drawn from the held-out instances,
+    then of the window's.
+    """
+    sizes = torch.bincount(clusters.assignment, minlength=len(clusters.centres)).float()
+    n_held_out = len(calibration)
+    if n_held_out == 0:
+        return torch.zeros_like(sizes), torch.zeros_like(sizes)
+    nearest = squared_distances(calibration, clusters.centres).argmin(1)
+    strays = torch.bincount(nearest, minlength=len(sizes)).float()
+    stay = 1 - float(strays[clusters.n_known :].sum()) / n_held_out
+    n_known = min(
+        float(sizes[: clusters.n_known].sum()) / max(stay, FEWEST_STAY), float(sizes.sum())
+    )
+    share = (strays + 1) / (n_held_out + 2)
+    variance = n_known**2 * share * (1 - share) / (n_held_out + 3) + n_known * share
+    return n_known * share, variance.sqrt()
 
 
 def apart(known: list[Tensor], leniency: float, generator: torch.Generator) -> float:
@@ -126,8 +155,8 @@ def _positions(group: Tensor, other: Tensor) -> Tensor:
     return along / length.clamp_min(1e-12)
 
 
-def count_apart(groups: list[Tensor], closest: float) -> int:
-    """How many groups are left when the nearest pair is joined until all are apart."""
+def joined(groups: list[Tensor], closest: float) -> list[Tensor]:
+    """The groups that are left when the nearest pair is joined until all are apart."""
     groups = list(groups)
     while len(groups) > 1:
         pairs = [(i, j) for i in range(len(groups)) for j in range(i)]
@@ -137,7 +166,7 @@ def count_apart(groups: list[Tensor], closest: float) -> int:
             break
         i, j = pairs[nearest]
         groups[j] = torch.cat([groups[j], groups.pop(i)])
-    return len(groups)
+    return groups
 
 
 def largest(curve: Mapping[int, float]) -> int:

@@ -1,7 +1,10 @@
-"""Where a window is clustered: in the embedding, alone or beside other views of an instance.
+"""Where a window is clustered: several views of an instance, as the known classes measure them.
 
 An embedding trained on known classes throws away what tells new ones apart; the features one
-layer earlier still have some of it, and the input has all.
+layer earlier still have some of it, and the input has all. Joined, they have many directions in
+which instances differ for no reason. Two things are known about those: directions in which
+neither known data nor the window vary carry nothing, and directions in which instances of *one*
+known class vary do not tell classes apart.
 """
 
 from __future__ import annotations
@@ -12,31 +15,90 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from cilf.nn.prototypes import class_means
+
 
 @dataclass(frozen=True)
 class Space:
-    """Joins views of an instance, the embedding first, each divided by its scale."""
+    """An affine map from the views of an instance to the point that is clustered."""
 
-    scales: tuple[float, ...] = (1.0,)
+    scales: tuple[float, ...]  # what each view is divided by
+    origin: Tensor  # (d,) of the joined views
+    axes: Tensor  # (d, m)
 
     @classmethod
-    def fitted(cls, views: Sequence[Tensor]) -> Space:
-        """A space in which these views spread equally; the embedding alone stays as it is."""
-        return cls(tuple(_spread(view) for view in views)) if len(views) > 1 else cls()
+    def plain(cls, embedding: Tensor) -> Space:
+        """The embedding as it is."""
+        size = embedding.shape[1]
+        return cls((1.0,), embedding.new_zeros(size), torch.eye(size, device=embedding.device))
+
+    @classmethod
+    def fitted(
+        cls,
+        known: Sequence[Tensor],
+        labels: Tensor,
+        window: Sequence[Tensor],
+        *,
+        size: int,
+        whitening: float,
+    ) -> Space:
+        """The space for a window, from the views of it and of labelled known instances.
+
+        The views are scaled to spread equally and joined; the ``size`` main directions of known
+        instances and window together are kept; then distances are measured in deviations within
+        the known classes, taken ``whitening`` of the way (0 leaves them as they are, 1 trusts the
+        covariance wholly).
+        """
+        both = [torch.cat(pair) for pair in zip(known, window, strict=True)]
+        scales = tuple(_spread(view) for view in (known if len(labels) else both))
+        joined = _joined(both, scales)
+        origin = joined.mean(0)
+        axes = _main_directions(joined - origin, size)
+        within = _within_classes((joined - origin)[: len(labels)] @ axes, labels)
+        return cls(scales, origin, axes @ _whitened(within, whitening))
 
     def join(self, views: Sequence[Tensor]) -> Tensor:
-        """Points of the space: views of shape (n, d), (n, f), ... -> (n, d + f + ...).
+        """Points of the space: views of shape (n, d), (n, f), ... -> (n, m)."""
+        return (_joined(views, self.scales) - self.origin) @ self.axes
 
-        Views beyond those the space was fitted to are left out.
-        """
-        return torch.cat([view / scale for view, scale in zip(views, self.scales, strict=False)], 1)
 
-    def embeddings(self, points: Tensor, size: int) -> Tensor:
-        """The embedding that points of the space stand for; it has this size."""
-        return points[:, :size] * self.scales[0]
+def _joined(views: Sequence[Tensor], scales: Sequence[float]) -> Tensor:
+    return torch.cat([view / scale for view, scale in zip(views, scales, strict=True)], 1)
 
 
 def _spread(x: Tensor) -> float:
     """Root mean squared distance from the mean; 1 if there is none."""
     spread = float((x - x.mean(0)).square().sum(1).mean().sqrt())
     return spread if spread > 0 else 1.0
+
+
+def _main_directions(centred: Tensor, size: int) -> Tensor:
+    """The directions of largest variance, as columns."""
+    _, vectors = torch.linalg.eigh(_covariance(centred))  # in ascending order
+    main: Tensor = vectors.flip(1)[:, :size].to(centred.dtype)
+    return main
+
+
+def _within_classes(points: Tensor, labels: Tensor) -> Tensor:
+    """Covariance of instances around the means of their classes; a sphere if there are none."""
+    if len(labels) == 0:
+        return torch.eye(points.shape[1], dtype=torch.float64, device=points.device)
+    means, _ = class_means(points, labels, int(labels.max()) + 1)
+    return _covariance(points - means[labels])
+
+
+def _covariance(centred: Tensor) -> Tensor:
+    doubled = centred.double()
+    return doubled.T @ doubled / len(doubled)
+
+
+def _whitened(within: Tensor, whitening: float) -> Tensor:
+    """The map after which the covariance, shrunk towards a sphere, is the identity."""
+    sphere = torch.eye(len(within), dtype=within.dtype, device=within.device)
+    mean_variance = within.diagonal().mean().clamp_min(1e-12)
+    values, vectors = torch.linalg.eigh(
+        whitening * within + (1 - whitening) * mean_variance * sphere
+    )
+    smallest = 1e-6 * mean_variance
+    whitener: Tensor = (vectors / values.clamp_min(smallest).sqrt()).float()
+    return whitener

@@ -15,6 +15,7 @@ from cilf.nn.backbones import Factory, make_backbone
 from cilf.nn.image_models import ImageNetwork
 
 FARTHEST = 1e6  # deviations from the mean; squares of what lies beyond would not be finite
+SAME_LENGTH = 1e-3  # how much the lengths of vectors may differ that are directions
 COARSE = 8  # pixels a side of the coarse view of an image
 
 
@@ -50,19 +51,31 @@ class Network(nn.Module):
     def standardise(self, X: Tensor) -> None:
         """Take mean and deviation of each feature (vectors) or channel (images) from ``X``.
 
-        A pre-trained backbone keeps the scaling it was trained with.
+        Vectors of length 1, or sqrt(d), are directions: their features share one deviation. A
+        pre-trained backbone keeps the scaling it was trained with.
         """
         if isinstance(self.backbone, ImageNetwork):
             return
         axes = (0, *range(2, X.ndim))
         X = X.float()
         std = X.std(dim=axes, correction=0)
+        if _are_directions(X):
+            std = std.square().mean().sqrt().expand_as(std)
         self.mean.copy_(X.mean(dim=axes))
         self.std.copy_(torch.where(std > 1e-6 * self.mean.abs(), std, 1.0))
 
     @property
     def device(self) -> torch.device:
         return self.mean.device
+
+
+def _are_directions(X: Tensor) -> bool:
+    """Whether these are vectors of length 1, or sqrt(d)."""
+    if X.ndim != 2:
+        return False
+    lengths = torch.linalg.vector_norm(X, dim=1)
+    usual = torch.tensor([1.0, X.shape[1] ** 0.5], device=X.device)
+    return bool((lengths[:, None] / usual - 1).abs().amax(0).min() <= SAME_LENGTH)
 
 
 def make_network(
