@@ -279,8 +279,7 @@ def show(
 
 
 def _counted(dataset: Dataset) -> str:
-    about = dataset.describe()
-    rows = f"{about['train_rows']:,} training and {about['test_rows']:,} test rows"
+    rows = f"{len(dataset.train):,} training and {len(dataset.test):,} test rows"
     drawn = f", {dataset.n_drawn} of which the seed draws" if dataset.n_drawn else ""
     return f"{dataset.name} has {rows} of {len(dataset.classes)} classes{drawn}"
 
@@ -309,8 +308,9 @@ def _given(**options: object) -> dict[str, Any]:
 
 def _file_name(data: str) -> str:
     """A name or a path as part of the name of a folder."""
-    plain = data if data.startswith("hf:") else Path(data).name
-    own = re.sub(r"\.(npz|csv|tsv|parquet|jsonl|ndjson)(\.gz)?$", "", plain)
+    from cilf.data.paths import plain_name
+
+    own = data if data.startswith("hf:") else plain_name(Path(data))
     return re.sub(r"[^\w.-]+", "-", own).strip("-.") or "data"
 
 

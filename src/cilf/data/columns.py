@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from cilf.core import validation
+from cilf.core.extras import optional
 from cilf.core.notices import notice
 from cilf.core.types import Label
 from cilf.data.folders import is_image
@@ -25,6 +26,11 @@ USUAL_SPLITS = {"split", "part"}
 TRAIN_PARTS = {"train", "training"}
 TEST_PARTS = {"test", "testing", "val", "valid", "validation"}
 N_PATHS_TRIED = 5  # so many of a column's paths have to lead nowhere before we say so
+
+
+def arrow(module: str = "pyarrow") -> Any:
+    """pyarrow, or a module of it."""
+    return optional(module, extra="data", purpose="reading tables")
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,19 @@ def looks_like_path(text: str) -> bool:
     return named_as_one or (text != "" and _exists(Path(text)))
 
 
+def plain_name(path: Path) -> str:
+    """What to call the data under a path.
+
+    >>> plain_name(Path("a/rows.csv.gz")), plain_name(Path("photos.2024"))
+    ('rows', 'photos.2024')
+    """
+    if path.name in ("", ".."):
+        return path.resolve().name
+    if _kind(path) not in KINDS:
+        return path.name
+    return Path(path.name[:-3] if path.name.lower().endswith(".gz") else path.name).stem
+
+
 def _exists(path: Path) -> bool:
     try:
         return path.exists()
@@ -34,13 +47,14 @@ def read_dataset(path: Path, options: Options) -> Dataset:
     with _reachable(path):
         if path.is_dir():
             options.refuse("label", "column", where=str(path))
-            name = path.resolve().name if path.name in ("", "..") else path.name
-            return images.decoded_dataset(name, folders.read_folder(path, options), options)
+            return images.decoded_dataset(
+                plain_name(path), folders.read_folder(path, options), options
+            )
         _require_file(path)
         if _kind(path) == PACKED:
             options.refuse("label", "column", "size", where=str(path))
-            return npz.read_npz(path, options, path.stem)
-        return tables.to_dataset(path.stem, tables.read_file(path), None, options)
+            return npz.read_npz(path, options, plain_name(path))
+        return tables.to_dataset(plain_name(path), tables.read_file(path), None, options)
 
 
 def read_instances(path: Path, options: Options) -> Instances:

@@ -10,18 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from cilf.core.cache import fingerprint
-from cilf.core.extras import optional
-from cilf.data.columns import Feature, Kind, Table
+from cilf.data.columns import Feature, Kind, Table, arrow
 from cilf.errors import BadInput
 
 ROWS_PER_BATCH = 512
 BYTES_PER_BATCH = 2**25  # large photos come fewer at a time
 UTF16 = (b"\xff\xfe", b"\xfe\xff")  # how such a file begins
 BLOCK = 2**24  # bytes; no row of a file of text may be longer than this
-
-
-def _arrow(module: str = "pyarrow") -> Any:
-    return optional(module, extra="data", purpose="reading tables")
 
 
 def read_file(path: Path) -> Table:
@@ -45,7 +40,7 @@ def _reading(path: Path) -> Iterator[None]:
         yield
     except BadInput:
         raise
-    except (ValueError, OSError, _arrow().ArrowException) as error:
+    except (ValueError, OSError, arrow().ArrowException) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise BadInput(f"{path} cannot be read ({reason}): repair or remove it.") from error
 
@@ -59,7 +54,7 @@ def _read_tsv(path: Path) -> Table:
 
 
 def _delimited(path: Path, delimiter: str) -> Table:
-    csv = _arrow("pyarrow.csv")
+    csv = arrow("pyarrow.csv")
     parsing = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
     reading = csv.ReadOptions(block_size=BLOCK)
     with _reading(path):
@@ -70,7 +65,7 @@ def _delimited(path: Path, delimiter: str) -> Table:
 
     def written(column: str) -> list[str]:
         strings = csv.ConvertOptions(
-            include_columns=[column], column_types={column: _arrow().string()}
+            include_columns=[column], column_types={column: arrow().string()}
         )
         again = csv.read_csv(
             path, parse_options=parsing, read_options=reading, convert_options=strings
@@ -83,7 +78,7 @@ def _delimited(path: Path, delimiter: str) -> Table:
 
 def _check_start(path: Path, delimiter: str) -> None:
     """Refuse what pyarrow would give a reason for that leads nowhere."""
-    with _arrow().input_stream(path) as file:
+    with arrow().input_stream(path) as file:
         start = file.read(2**16)
     if start.startswith(UTF16):
         raise BadInput(f"{path} is UTF-16: save the file as UTF-8.")
@@ -115,12 +110,12 @@ def _is_number(text: str) -> bool:
 
 def _check_encoding(path: Path, schema: Any) -> None:
     for field in schema:
-        if _arrow().types.is_binary(field.type):  # what a column is read as if it is not UTF-8
+        if arrow().types.is_binary(field.type):  # what a column is read as if it is not UTF-8
             raise BadInput(f"{path}: column {field.name!r} is not UTF-8: save the file as UTF-8.")
 
 
 def _read_json_lines(path: Path) -> Table:
-    lines = _arrow("pyarrow.json")
+    lines = arrow("pyarrow.json")
     with _reading(path):
         content = lines.read_json(path, read_options=lines.ReadOptions(block_size=BLOCK))
         return _in_memory(path, content)
@@ -176,7 +171,7 @@ def _parquet_batches(path: Path, columns: list[str]) -> Iterator[Any]:
 
 def _open(path: Path) -> Any:
     """A parquet file that is read piece by piece: a row group of photos may be large."""
-    return _arrow("pyarrow.parquet").ParquetFile(path, buffer_size=2**20, pre_buffer=False)
+    return arrow("pyarrow.parquet").ParquetFile(path, buffer_size=2**20, pre_buffer=False)
 
 
 def _features(where: str, schema: Any) -> dict[str, Feature]:
@@ -211,7 +206,7 @@ def _feature(described: Any, arrow_type: Any) -> Feature:
 
 
 def _kind(arrow_type: Any) -> Kind:
-    types = _arrow().types
+    types = arrow().types
     if types.is_dictionary(arrow_type):
         return _kind(arrow_type.value_type)
     strings = (types.is_string, types.is_large_string, types.is_string_view)
@@ -227,13 +222,13 @@ def _kind(arrow_type: Any) -> Kind:
 
 
 def _is_numeric(arrow_type: Any) -> bool:
-    types = _arrow().types
+    types = arrow().types
     checks = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
     return any(check(arrow_type) for check in checks)
 
 
 def _is_image(arrow_type: Any) -> bool:
-    types = _arrow().types
+    types = arrow().types
     if types.is_struct(arrow_type):
         return {field.name for field in arrow_type} == {"bytes", "path"}
     return bool(types.is_binary(arrow_type) or types.is_large_binary(arrow_type))

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from cilf.core import validation
-from cilf.core.extras import optional
 from cilf.core.notices import notice
 from cilf.core.types import Array, Bools, Floats, Label
-from cilf.data.columns import Feature, Table, as_written, plain_label
+from cilf.data.columns import Feature, Table, arrow, as_written, plain_label
 from cilf.data.options import Options
 from cilf.errors import BadInput
 
@@ -89,7 +88,7 @@ def numbers(tables: Sequence[Table], columns: Sequence[str]) -> tuple[Floats, Ba
 
 def vectors(tables: Sequence[Table], column: str) -> tuple[Floats, Bad]:
     """A column of lists as (n, d); a list of another length than the first one's is bad."""
-    compute = _arrow("pyarrow.compute")
+    compute = arrow("pyarrow.compute")
     length = _first_length(tables, column)
     X = np.zeros((sum(table.n_rows for table in tables), length), dtype=np.float32)
     bad: Bad = {}
@@ -98,7 +97,7 @@ def vectors(tables: Sequence[Table], column: str) -> tuple[Floats, Bad]:
         lengths = compute.fill_null(compute.list_value_length(lists), 0).to_numpy()
         fits = lengths == length
         rows = start + np.flatnonzero(fits)
-        flat = _doubles(lists.filter(_arrow("pyarrow").array(fits)).flatten())
+        flat = _doubles(lists.filter(arrow("pyarrow").array(fits)).flatten())
         values = flat.reshape(len(rows), length)
         X[rows] = _singles(values)
         for row in np.flatnonzero(~fits).tolist():
@@ -117,10 +116,10 @@ def _first_length(tables: Sequence[Table], column: str) -> int:
 
 def _doubles(array: Any) -> Array:
     """Numbers of an arrow array as float64, NaN where there is none."""
-    arrow = _arrow("pyarrow")
-    if arrow.types.is_boolean(array.type):
-        array = array.cast(arrow.int8())
-    doubles = array.cast(arrow.float64(), safe=False)
+    pyarrow = arrow()
+    if pyarrow.types.is_boolean(array.type):
+        array = array.cast(pyarrow.int8())
+    doubles = array.cast(pyarrow.float64(), safe=False)
     return np.asarray(doubles.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
@@ -175,7 +174,3 @@ def _numbered(tables: Sequence[Table], columns: Sequence[str]) -> Iterator[tuple
         for batch in table.batches(columns):
             yield start, batch
             start += batch.num_rows
-
-
-def _arrow(module: str) -> Any:
-    return optional(module, extra="data", purpose="reading tables")
