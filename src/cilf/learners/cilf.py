@@ -254,9 +254,10 @@ class CILF(Learner):
         if self.space_size is None:
             return _Scene(x, seen[0], seen[0], Space.plain(seen[0]))
         known, labels = self._tensors(self._memory, self._network)
-        chosen = [views(self._network, known)[i] for i in self._clustered]
-        window = [seen[i] for i in self._clustered]
-        space = Space.fitted(chosen, labels, window, size=self.space_size, whitening=self.whitening)
+        window, remembered = self._chosen(seen), self._chosen(views(self._network, known))
+        space = Space.fitted(
+            remembered, labels, window, size=self.space_size, whitening=self.whitening
+        )
         return _Scene(x, seen[0], space.join(window), space)
 
     def _count(self, scene: _Scene, draws: torch.Generator) -> tuple[Clusters, dict[int, float]]:
@@ -284,7 +285,7 @@ class CILF(Learner):
         return semi_supervised_kmeans(scene.points, known, n_novel, generator=draws, **moving)
 
     def _known_centres(self, scene: _Scene) -> Tensor:
-        return scene.space.join([self._centres[i] for i in self._clustered])
+        return scene.space.join(self._chosen(self._centres))
 
     def _moving(self, scene: _Scene) -> _Moving:
         """How centres move in the clustering of a window."""
@@ -324,7 +325,7 @@ class CILF(Learner):
             network, pool, batches, objective, settings, seed=seed, purpose="detect"
         ):
             seen = views(network, pool)
-            points = scene.space.join([seen[i] for i in self._clustered])
+            points = scene.space.join(self._chosen(seen))
             prototypes = self._refreshed(seen[0], labels, prototypes, n, n_known)
             centres = self._refreshed(points, labels, centres, n, n_known)
             labels[:n] = losses.squared_distances(points[:n], centres).argmin(1)
@@ -447,10 +448,12 @@ class CILF(Learner):
             return [INPUTS] if self._features else list(range(len(VIEWS)))
         return list(range(VIEWS.index(self.cluster_on) + 1))
 
+    def _chosen(self, seen: Sequence[Tensor]) -> list[Tensor]:
+        return [seen[i] for i in self._clustered]
+
     def _locate(self, space: Space, network: Network, x: Tensor) -> Tensor:
         """Where instances lie in the space that is clustered."""
-        seen = views(network, x)
-        return space.join([seen[i] for i in self._clustered])
+        return space.join(self._chosen(views(network, x)))
 
     def _predict(self, X: Array) -> Ints:
         z = embed(self._network, as_tensor(X, self._network.device))
