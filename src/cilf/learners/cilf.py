@@ -243,10 +243,8 @@ class CILF(Learner):
         draws = torch_generator(self.seed, "detect", self._n_updates)
         scene = self._look(x)
         if n_novel is None:
-            clusters, curve = self._count(scene, draws)
-        else:
-            clusters, curve = self._cluster(scene, n_novel, draws), {}
-        return self._detection(self._tune(scene, clusters, draws), curve)
+            return self._detection(*self._count(scene, draws))
+        return self._detection(self._tune(scene, self._cluster(scene, n_novel, draws), draws), {})
 
     def _look(self, x: Tensor) -> _Scene:
         """The window in the space that is made for it."""
@@ -260,8 +258,8 @@ class CILF(Learner):
         )
         return _Scene(x, seen[0], space.join(window), space)
 
-    def _count(self, scene: _Scene, draws: torch.Generator) -> tuple[Clusters, dict[int, float]]:
-        """Clusters for as many novel classes as there are; the validity of all that was tried."""
+    def _count(self, scene: _Scene, draws: torch.Generator) -> tuple[_Tuned, dict[int, float]]:
+        """As many novel classes as there are; the validity of every number that was tried."""
         tried = range(min(self.k_max, 1 + len(scene.points) // USUAL_SIZE) + 1)
         clusterings = {k: self._cluster(scene, k, draws) for k in tried}
         if self.count == "excess-mass":
@@ -274,10 +272,11 @@ class CILF(Learner):
             )  # fmt: skip
             points = scene.points
             curve = {k: silhouette(points, c.assignment) for k, c in clusterings.items()}
-            return settled(points, self._known_centres(scene), free, **self._moving(scene)), curve
+            known, moving = self._known_centres(scene), self._moving(scene)
+            return self._tune(scene, settled(points, known, free, **moving), draws), curve
         tuned = {k: self._tune(scene, c, draws) for k, c in clusterings.items()}
         curve = {k: silhouette(t.points, t.clusters.assignment) for k, t in tuned.items()}
-        return clusterings[READ_CURVE[self.count](curve)], curve
+        return tuned[READ_CURVE[self.count](curve)], curve
 
     def _cluster(self, scene: _Scene, n_novel: int, draws: torch.Generator) -> Clusters:
         """Semi-supervised k-means from the known prototypes."""
