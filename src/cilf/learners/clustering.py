@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from cilf.nn.losses import squared_distances
-from cilf.nn.prototypes import annealed, class_means
+
+MOST_DISTANCES = 2**22  # held at once: 16 MB, and a few times that beside them
 
 
 @dataclass(frozen=True)
@@ -41,13 +42,8 @@ def semi_supervised_kmeans(
     A known centre moves to beta * its prototype + (1 - beta) * the weighted mean of its
     instances, a free one to the weighted mean; the start with the least weighted inertia wins.
     """
-    if n_free == 0:
-        return _lloyd(z, known, known, beta, weights, n_steps)[0]
-    runs = []
-    for _ in range(n_starts):
-        start = torch.cat([known, _spread(z, known, n_free, generator, weights)])
-        runs.append(_lloyd(z, known, start, beta, weights, n_steps))
-    return min(runs, key=lambda run: run[1])[0]
+    kmeans = _KMeans(z, known, beta, weights, n_steps)
+    return kmeans.best(kmeans.spread(n_free, n_starts, generator))
 
 
 def settled(
@@ -60,49 +56,102 @@ def settled(
     n_steps: int = 30,
 ) -> Clusters:
     """The clusters that k-means settles in from these free centres."""
-    return _lloyd(z, known, torch.cat([known, free]), beta, weights, n_steps)[0]
+    return _KMeans(z, known, beta, weights, n_steps).best(free[None])
 
 
-def _spread(
-    z: Tensor, taken: Tensor, n: int, generator: torch.Generator, weights: Tensor | None
-) -> Tensor:
-    """k-means++: instances drawn far from the centres there are."""
-    chosen: list[Tensor] = []
-    if len(taken):
-        nearest = squared_distances(z, taken).amin(1)
-    else:
-        nearest = torch.ones(len(z), device=z.device)
-    for _ in range(n):
-        odds = (nearest if weights is None else nearest * weights).double().cpu()
-        if float(odds.sum()) <= 0:
-            odds = torch.ones(len(z), dtype=torch.float64)
-        pick = int(torch.multinomial(odds, 1, generator=generator))
-        chosen.append(z[pick])
-        nearest = torch.minimum(nearest, squared_distances(z, z[pick : pick + 1])[:, 0])
-    return torch.stack(chosen)
+class _KMeans:
+    """Lloyd's k-means of one set of instances, from several starts at once.
 
+    Squared distances are compared without the square of the instance, which is the same for all
+    centres. What lies nearest among the centres that never move (the known ones, at beta 1) is
+    found once.
+    """
 
-def _lloyd(
-    z: Tensor, known: Tensor, centres: Tensor, beta: float, weights: Tensor | None, n_steps: int
-) -> tuple[Clusters, float]:
-    n_known = len(known)
-    assignment = squared_distances(z, centres).argmin(1)
-    for _ in range(n_steps):
-        means, mass = class_means(z, assignment, len(centres), weights)
-        moved = torch.cat(
-            [
-                annealed(known, means[:n_known], mass[:n_known], beta),
-                annealed(centres[n_known:], means[n_known:], mass[n_known:], 0.0),
-            ]
-        )
-        reassigned = squared_distances(z, moved).argmin(1)
-        settled = bool((reassigned == assignment).all())
-        centres, assignment = moved, reassigned
-        if settled:
-            break
-    nearest = squared_distances(z, centres).amin(1)
-    inertia = float((nearest if weights is None else nearest * weights).sum())
-    return Clusters(centres, assignment, n_known), inertia
+    def __init__(
+        self, z: Tensor, known: Tensor, beta: float, weights: Tensor | None, n_steps: int
+    ) -> None:
+        self.z, self.known, self.beta, self.weights, self.n_steps = z, known, beta, weights, n_steps
+        self.squares = z.square().sum(1)
+        self.anchors = known[:0] if beta == 1 else known  # the known centres that move
+        self.nearest_known = torch.full_like(self.squares, torch.inf)
+        if len(known):
+            self.nearest_known = self._rising(known[None])[0].amin(0)
+        self.nearest_fixed = self.nearest_known
+        if len(self.anchors):
+            self.nearest_fixed = torch.full_like(self.squares, torch.inf)
+
+    def spread(self, n: int, n_starts: int, generator: torch.Generator) -> Tensor:
+        """k-means++: instances drawn far from the centres there are; (starts, n, d)."""
+        starts = [self._spread_once(n, generator) for _ in range(n_starts)]
+        return torch.stack([self.z[rows] for rows in starts])
+
+    def _spread_once(self, n: int, generator: torch.Generator) -> list[int]:
+        chosen: list[int] = []
+        nearest = (self.nearest_known + self.squares).clamp_min(0)
+        if not len(self.known):
+            nearest = torch.ones_like(self.squares)
+        for _ in range(n):
+            odds = self._weighted(nearest).double().cpu()
+            if float(odds.sum()) <= 0:
+                odds = torch.ones_like(odds)
+            chosen.append(int(torch.multinomial(odds, 1, generator=generator)))
+            to_chosen = self._rising(self.z[None, chosen[-1:]])[0, 0] + self.squares
+            nearest = torch.minimum(nearest, to_chosen.clamp_min(0))
+        return chosen
+
+    def best(self, free: Tensor) -> Clusters:
+        """The clusters of least inertia from any of these starts; (starts, n_free, d)."""
+        centres = self.known
+        if free.shape[1] or len(self.anchors):
+            starts = torch.cat([self.anchors.expand(len(free), -1, -1), free], 1)
+            together = max(1, MOST_DISTANCES // (len(self.z) * starts.shape[1]))
+            runs = [self._settle(group) for group in torch.split(starts, together)]
+            inertia = torch.cat([run[1] for run in runs])
+            moved = torch.cat([run[0] for run in runs])[inertia.argmin()]
+            centres = torch.cat([self.known[len(self.anchors) :], moved])
+        assignment = squared_distances(self.z, centres).argmin(1)
+        return Clusters(centres, assignment, len(self.known))
+
+    def _settle(self, starts: Tensor) -> tuple[Tensor, Tensor]:
+        """The centres that each start ends with, and the inertia; settled runs drop out."""
+        settled = starts.clone()
+        centres, running = starts, torch.arange(len(starts), device=starts.device)
+        members, inertia = self._members(starts)
+        for _ in range(self.n_steps):
+            centres = self._moved(centres, members)
+            regrouped, settled_inertia = self._members(centres)
+            settled[running], inertia[running] = centres, settled_inertia
+            moves = (regrouped != members).flatten(1).any(1)
+            if not bool(moves.any()):
+                break
+            running, centres, members = running[moves], centres[moves], regrouped[moves]
+        return settled, inertia
+
+    def _members(self, centres: Tensor) -> tuple[Tensor, Tensor]:
+        """Which instances lie nearest to each moving centre, and the inertia of each run."""
+        rising = self._rising(centres)
+        nearest = torch.minimum(rising.amin(1), self.nearest_fixed)
+        inertia = self._weighted((nearest + self.squares).clamp_min(0)).sum(1)
+        return rising == nearest[:, None], inertia
+
+    def _moved(self, centres: Tensor, members: Tensor) -> Tensor:
+        """Each centre at the mean of its members; anchors stay ``beta`` where they were."""
+        members = self._weighted(members.to(self.z.dtype))
+        mass = members.sum(2, keepdim=True)  # (runs, centres, 1)
+        means = (members.flatten(0, 1) @ self.z).view_as(centres) / torch.where(mass > 0, mass, 1)
+        n_anchors = len(self.anchors)
+        old = torch.cat([self.anchors.expand(len(centres), -1, -1), centres[:, n_anchors:]], 1)
+        means[:, :n_anchors].lerp_(old[:, :n_anchors], self.beta)
+        return torch.where(mass > 0, means, old)
+
+    def _rising(self, centres: Tensor) -> Tensor:
+        """Squared distances less the squares of the instances: (runs, centres, n)."""
+        flat = centres.flatten(0, 1)
+        squares = flat.square().sum(1)[:, None]
+        return torch.addmm(squares, flat, self.z.T, alpha=-2).view(*centres.shape[:2], -1)
+
+    def _weighted(self, values: Tensor) -> Tensor:
+        return values if self.weights is None else values * self.weights
 
 
 def fill_empty(assignment: Tensor, distances: Tensor, n_known: int = 0) -> Tensor:
