@@ -83,6 +83,8 @@ def test_a_class_missing_from_memory_is_still_known_in_detection(
         {"calibration_size": 0}, {"detect_epochs": 0}, {"exact_prototypes": False},
         {"count": "silhouette", "k_max": 3}, {"count": "curvature", "k_max": 3},
         {"augmentation": None}, {"clip": 0.5}, {"cluster_beta": 0.8}, {"memory_size": 0},
+        {"triplets": "hardest"}, {"squared": False}, {"length": 4.0}, {"strict": True},
+        {"distill_on": "embeddings"}, {"temperature": 2.0}, {"memory_choice": "herding"},
     ],
     ids=str,
 )  # fmt: skip
@@ -138,7 +140,8 @@ def test_bad_parameters_are_refused_before_fitting(digits: tuple[Array, Array]) 
 
 @pytest.mark.parametrize(
     "change",
-    [{"count": "zz"}, {"k_max": -1}, {"leniency": 2}, {"pace_start": 0}, {"update_epochs": -1}],
+    [{"count": "zz"}, {"k_max": -1}, {"leniency": 2}, {"pace_start": 0}, {"update_epochs": -1},
+     {"false_novel": 1.2}, {"distill_on": "z"}, {"temperature": 0}, {"memory_choice": "best"}],
     ids=str,
 )  # fmt: skip
 def test_bad_parameters_are_refused_after_fitting_too(

@@ -300,3 +300,15 @@ def test_directions_share_one_deviation(length: float) -> None:
     net.standardise(as_tensor(X, CPU))
     common = float(np.sqrt(((X - X.mean(0)) ** 2).mean()))
     np.testing.assert_allclose(net.std.numpy(), common, rtol=1e-4)
+
+
+def test_embeddings_can_be_brought_to_one_length() -> None:
+    X = as_tensor(np.random.default_rng(0).normal(size=(7, 5)).astype(np.float32), CPU)
+    free, bound = (
+        make_network("mlp", (5,), embedding_size=6, width=8, length=length, seed=0, device=CPU)
+        for length in (None, 3.0)
+    )
+    lengths = torch.linalg.vector_norm(embed(bound, X), dim=1)
+    assert torch.allclose(lengths, torch.full((7,), 3.0))
+    along = torch.nn.functional.cosine_similarity(embed(free, X), embed(bound, X))
+    assert torch.allclose(along, torch.ones(7))

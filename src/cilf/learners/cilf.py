@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Self, TypedDict
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,7 +15,7 @@ from cilf.core import Detection, validation
 from cilf.core.random import derived_seed, generator, torch_generator
 from cilf.core.types import Array, Floats, Ints
 from cilf.errors import BadConfig
-from cilf.learners import curriculum, novel_count
+from cilf.learners import curriculum, decision, novel_count
 from cilf.learners.base import Arrays, Learner
 from cilf.learners.clustering import (
     Clusters,
@@ -67,7 +68,11 @@ class CILF(Learner):
         width: channels (or units) of the backbone's first layer; its own default if None.
         embedding_size: dimensions of the embedding.
         alpha: sharpness of the class probabilities, softmax(-alpha * squared distance).
+        length: that every embedding is brought to; None leaves them as they are.
         margin: of the triplet loss L_inter.
+        triplets: its partners in a batch: "random" (a positive, and a negative of each other
+            class) or "hardest".
+        squared: whether its distances are squared.
         lambda1: weight of L_inter.
         lambda2: weight of R, which holds the prototypes of known classes in place.
         beta: how much of a prototype stays when it is annealed after an epoch.
@@ -93,6 +98,10 @@ class CILF(Learner):
         cluster_beta: how much of a known prototype stays in the clustering of a window.
         weighted: whether confusing instances weigh less in that clustering.
         gamma: where between the least and the most confused instance the weight is zero.
+        false_novel: share of known instances that may be called novel, as held-out ones tell.
+            Where known and novel classes overlap it can be larger: there the nearest centre
+            decides, unless
+        strict: holds that share at any price in missed novel instances.
         order: curriculum: "certainty" (the surest of each cluster first), "weights" (of the
             paper) or "none".
         pace_start, pace_growth, pace_every: share of the window in play: it starts at the first,
@@ -102,7 +111,11 @@ class CILF(Learner):
         replay: memory instances with true labels beside each batch of pseudo-labels.
         update_epochs, update_learning_rate: of an update.
         distill: weight of the distillation on the memory.
+        distill_on: what it holds: "probabilities" of the old classes, or "embeddings".
+        temperature: that softens these probabilities.
         memory_size: labelled instances kept in all.
+        memory_choice: which ones of a class: "random", or by "herding" those whose mean is that
+            of the class.
         calibration_size: labelled instances of each class kept out of all training, to know
             what fresh instances of known classes look like.
 
@@ -135,7 +148,10 @@ class CILF(Learner):
     width: int | None = None
     embedding_size: int = 64
     alpha: float = 0.3
+    length: float | None = None
     margin: float = 5.0
+    triplets: str = "random"
+    squared: bool = True
     lambda1: float = 1.0
     lambda2: float = 1.0
     beta: float = 0.8
@@ -158,6 +174,8 @@ class CILF(Learner):
     cluster_beta: float = 1.0
     weighted: bool = False
     gamma: float = 0.8
+    false_novel: float = 0.05
+    strict: bool = False
     order: str = "certainty"
     pace_start: float = 0.4
     pace_growth: float = 1.5
@@ -169,7 +187,10 @@ class CILF(Learner):
     update_epochs: int = 15
     update_learning_rate: float = 0.01
     distill: float = 1.0
+    distill_on: str = "probabilities"
+    temperature: float = 1.0
     memory_size: int = 2000
+    memory_choice: str = "random"
     calibration_size: int = 20
 
     _architecture: dict[str, Any] = field(init=False)  # parameters may change after fitting
@@ -218,7 +239,7 @@ class CILF(Learner):
 
         self._settle(network, x, labels, prototypes)
         self._architecture = self._wanted_architecture()
-        self._memory = known.rebalanced(self.memory_size, rng)
+        self._memory = self._remembered(known, x, rng)
         self._calibration = Memory(X[aside], y[aside])
 
     def _loss(
@@ -231,7 +252,9 @@ class CILF(Learner):
     ) -> Tensor:
         """L_intra + lambda1 * L_inter, and lambda2 * R where there are prototypes to hold."""
         loss = losses.prototype_cross_entropy(z, y, prototypes, self.alpha)
-        loss = loss + self.lambda1 * losses.triplet_loss(z, y, self.margin, draws)
+        hardest = self.triplets == "hardest"
+        inter = losses.triplet_loss(z, y, self.margin, draws, hardest=hardest, squared=self.squared)
+        loss = loss + self.lambda1 * inter
         if anchors is not None:
             loss = loss + self.lambda2 * losses.prototype_drift(z, y, anchors)
         return loss
@@ -295,7 +318,7 @@ class CILF(Learner):
         """Fine-tune a copy of the network with pseudo-labels, from easy to hard."""
         fixed = self._clustered == [INPUTS]  # no training moves a point
         if self.detect_epochs == 0 or len(clusters.free) == 0 or fixed:
-            return _Tuned(scene.points, clusters)
+            return _Tuned(scene.points, clusters, scene.space, self._network)
         network, n, n_known = copy.deepcopy(self._network), len(scene.x), clusters.n_known
         replayed = self._memory if self.replay else Memory.empty(self._memory.X)
         remembered, true_labels = self._tensors(replayed, network)
@@ -330,7 +353,7 @@ class CILF(Learner):
             labels[:n] = losses.squared_distances(points[:n], centres).argmin(1)
             clusters = Clusters(centres, labels[:n].clone(), n_known)
             ranks = self._ranks(seen[0][:n], points[:n], clusters)
-        return _Tuned(points[:n], clusters)
+        return _Tuned(points[:n], clusters, scene.space, network)
 
     def _refreshed(
         self, points: Tensor, labels: Tensor, centres: Tensor, n: int, n_known: int
@@ -357,14 +380,20 @@ class CILF(Learner):
         return curriculum.confusion_weights(z, self._prototypes, self.alpha, self.gamma)
 
     def _detection(self, tuned: _Tuned, curve: Mapping[int, float]) -> Detection:
-        """Known or novel by the nearest centre; novelty is how much nearer a novel one is."""
-        n_known, n_novel = tuned.clusters.n_known, len(tuned.clusters.free)
-        distances = losses.squared_distances(tuned.points, tuned.clusters.centres).sqrt()
-        assignment = fill_empty(distances.argmin(1), distances, n_known)
-        nearest_known, label = distances[:, :n_known].min(1)
-        novelty = nearest_known
+        """Known or novel by the nearest centre, cut so that few known instances are novel."""
+        clusters, n_known, n_novel = (
+            tuned.clusters,
+            tuned.clusters.n_known,
+            len(tuned.clusters.free),
+        )
+        novelty = decision.novelty(tuned.points, clusters)
+        distances = losses.squared_distances(tuned.points, clusters.centres)
+        label = distances[:, :n_known].argmin(1)
+        assignment = label
         if n_novel:
-            novelty = nearest_known - distances[:, n_known:].amin(1)
+            nearest_novel = n_known + distances[:, n_known:].argmin(1)
+            assignment = torch.where(novelty > self._cut(tuned), nearest_novel, label)
+            assignment = fill_empty(assignment, distances.sqrt(), n_known)
         return Detection(
             novelty=to_numpy(novelty),
             label=self.classes_[label.cpu().numpy()],
@@ -373,6 +402,11 @@ class CILF(Learner):
             curve=curve,
             embedding=to_numpy(tuned.points),
         )
+
+    def _cut(self, tuned: _Tuned) -> float:
+        held_out, _ = self._tensors(self._calibration, tuned.network)
+        points = self._locate(tuned.space, tuned.network, held_out)
+        return decision.cut(decision.novelty(points, tuned.clusters), self.false_novel, self.strict)
 
     # ------------------------------------------------------ Algorithm 3: update
 
@@ -390,10 +424,9 @@ class CILF(Learner):
         def objective(z: Tensor, rows: Tensor) -> Tensor:
             loss = self._loss(z, labels[rows], prototypes, draws, anchors=old)
             memory = rows >= len(train)
-            remembered = losses.distillation(
-                z[memory], old_z[rows[memory]], prototypes, old, self.alpha
+            return loss + self.distill * self._forgotten(
+                z[memory], old_z[rows[memory]], prototypes, old
             )
-            return loss + self.distill * remembered
 
         batches = training.shuffled(len(x), self.batch_size, draws, network.device)
         settings = self._settings(self.update_epochs, self.update_learning_rate)
@@ -405,9 +438,15 @@ class CILF(Learner):
             prototypes = annealed(prototypes, means, counts, self.beta)
 
         self._settle(network, x, labels, prototypes, self._centres)
-        self._memory = pool.rebalanced(self.memory_size, rng)
+        self._memory = self._remembered(pool, x, rng)
         fresh = self._calibration.joined(X[aside], y[aside])
         self._calibration = fresh.capped(self.calibration_size, rng)
+
+    def _forgotten(self, z: Tensor, old_z: Tensor, prototypes: Tensor, old: Tensor) -> Tensor:
+        """What the memory lost: the distillation loss."""
+        if self.distill_on == "embeddings":
+            return losses.embedding_drift(z, old_z)
+        return losses.distillation(z, old_z, prototypes, old, self.alpha, self.temperature)
 
     # ------------------------------------------------------ what the three share
 
@@ -433,6 +472,12 @@ class CILF(Learner):
                 "training diverged (the embedding is not finite): lower learning_rate or clip."
             )
         self._network, self._centres = network, centres
+
+    def _remembered(self, labelled: Memory, x: Tensor, rng: np.random.Generator) -> Memory:
+        """The part of these instances that the memory has room for."""
+        herded = self.memory_choice == "herding"
+        embeddings = to_numpy(embed(self._network, x)) if herded else None
+        return labelled.rebalanced(self.memory_size, rng, embeddings)
 
     @property
     def _prototypes(self) -> Tensor:
@@ -462,8 +507,8 @@ class CILF(Learner):
         return to_numpy(embed(self._network, as_tensor(X, self._network.device)))
 
     def _wanted_architecture(self) -> dict[str, Any]:
-        size = {"width": self.width, "embedding_size": self.embedding_size}
-        return {"backbone": self.backbone} | size
+        names = ("backbone", "width", "embedding_size", "length")
+        return {name: getattr(self, name) for name in names}
 
     def _make_network(self, shape: tuple[int, ...], architecture: dict[str, Any]) -> Network:
         device = resolve_device(self.device)
@@ -488,13 +533,16 @@ class CILF(Learner):
         if self.space_size is not None:
             validation.whole_number("space_size", self.space_size, least=1)
         validation.one_of("order", self.order, ["certainty", "weights", "none"])
+        validation.one_of("triplets", self.triplets, ["random", "hardest"])
+        validation.one_of("distill_on", self.distill_on, ["probabilities", "embeddings"])
+        validation.one_of("memory_choice", self.memory_choice, ["random", "herding"])
         for name in ("embedding_size", "batch_size", "k_max", "pace_every", "detect_steps"):
             validation.whole_number(name, getattr(self, name), least=1)
         for name in (
             "epochs", "detect_epochs", "update_epochs", "replay", "memory_size", "calibration_size",
         ):  # fmt: skip
             validation.whole_number(name, getattr(self, name), least=0)
-        for name in ("beta", "cluster_beta", "gamma", "leniency", "whitening"):
+        for name in ("beta", "cluster_beta", "gamma", "leniency", "whitening", "false_novel"):
             validation.number(name, getattr(self, name), least=0.0, most=1.0)
         for name in (
             "alpha", "margin", "lambda1", "lambda2", "distill", "surplus", "doubt", "least_share",
@@ -503,6 +551,9 @@ class CILF(Learner):
             validation.number(name, getattr(self, name), least=0.0)
         validation.number("pace_start", self.pace_start, least=1e-6, most=1.0)
         validation.number("pace_growth", self.pace_growth, least=1.0)
+        validation.number("temperature", self.temperature, least=1e-3)
+        if self.length is not None:
+            validation.number("length", self.length, least=1e-6)
 
     # ------------------------------------------------------ saving and loading
 
@@ -553,6 +604,8 @@ class _Tuned(NamedTuple):
 
     points: Tensor
     clusters: Clusters
+    space: Space
+    network: Network
 
 
 def _padded(old: Tensor, new: Tensor) -> Tensor:

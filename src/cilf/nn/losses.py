@@ -25,20 +25,50 @@ def prototype_cross_entropy(z: Tensor, y: Tensor, prototypes: Tensor, alpha: flo
     return F.cross_entropy(prototype_logits(z, prototypes, alpha), y)
 
 
-def triplet_loss(z: Tensor, y: Tensor, margin: float, generator: torch.Generator) -> Tensor:
+def triplet_loss(
+    z: Tensor,
+    y: Tensor,
+    margin: float,
+    generator: torch.Generator,
+    *,
+    hardest: bool = False,
+    squared: bool = True,
+) -> Tensor:
     """L_inter: one random positive, one random negative of each other class in the batch.
 
     The mean over anchors of [margin + d(anchor, positive) - smallest d(anchor, negative)]_+
     with squared distances; anchors alone in their class, and batches of one class, give zero.
+    ``hardest`` takes the farthest positive and the nearest of all negatives instead.
     """
-    positive, negatives, usable = draw_triplets(y, generator)
+    distances = squared_distances(z, z) if squared else _distances(z)
+    if hardest:
+        to_positive, nearest, usable = _hardest(distances, y)
+    else:
+        to_positive, nearest, usable = _drawn(distances, y, generator)
     if not bool(usable.any()):
         return z.sum() * 0.0
-    distances = squared_distances(z, z)
+    return F.relu(margin + to_positive - nearest)[usable].mean()
+
+
+def _distances(z: Tensor) -> Tensor:
+    """Distances whose gradient is finite where they are zero."""
+    return (squared_distances(z, z) + 1e-12).sqrt()
+
+
+def _hardest(distances: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    same = y[:, None] == y
+    farthest = distances.masked_fill(~same, -torch.inf).amax(1)
+    nearest = distances.masked_fill(same, torch.inf).amin(1)
+    return farthest, nearest, (same.sum(1) > 1) & ~same.all(1)
+
+
+def _drawn(
+    distances: Tensor, y: Tensor, generator: torch.Generator
+) -> tuple[Tensor, Tensor, Tensor]:
+    positive, negatives, usable = draw_triplets(y, generator)
     to_positive = distances.gather(1, positive[:, None])[:, 0]
     to_negatives = distances.gather(1, negatives.clamp_min(0))
-    nearest = to_negatives.masked_fill(negatives < 0, torch.inf).amin(1)
-    return F.relu(margin + to_positive - nearest)[usable].mean()
+    return to_positive, to_negatives.masked_fill(negatives < 0, torch.inf).amin(1), usable
 
 
 def draw_triplets(y: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
@@ -60,17 +90,29 @@ def draw_triplets(y: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor
 
 
 def distillation(
-    z_new: Tensor, z_old: Tensor, new_prototypes: Tensor, old_prototypes: Tensor, alpha: float
+    z_new: Tensor,
+    z_old: Tensor,
+    new_prototypes: Tensor,
+    old_prototypes: Tensor,
+    alpha: float,
+    temperature: float = 1.0,
 ) -> Tensor:
     """Cross entropy between the old and the new class probabilities over the old classes.
 
-    Zero if there are no instances.
+    A ``temperature`` above 1 softens both. Zero if there are no instances.
     """
     if len(z_new) == 0:
         return z_new.sum()
-    target = F.softmax(prototype_logits(z_old, old_prototypes, alpha), dim=1)
-    n_old = len(old_prototypes)
-    return F.cross_entropy(prototype_logits(z_new, new_prototypes[:n_old], alpha), target)
+    sharpness, n_old = alpha / temperature, len(old_prototypes)
+    target = F.softmax(prototype_logits(z_old, old_prototypes, sharpness), dim=1)
+    return F.cross_entropy(prototype_logits(z_new, new_prototypes[:n_old], sharpness), target)
+
+
+def embedding_drift(z_new: Tensor, z_old: Tensor) -> Tensor:
+    """Mean squared distance of embeddings from where they were; zero if there are none."""
+    if len(z_new) == 0:
+        return z_new.sum()
+    return (z_new - z_old).square().sum(1).mean()
 
 
 def prototype_drift(z: Tensor, y: Tensor, old_prototypes: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import adaptive_avg_pool2d
+from torch.nn.functional import adaptive_avg_pool2d, normalize
 
 from cilf.core import validation
 from cilf.core.random import isolated_torch
@@ -25,17 +25,28 @@ class Network(nn.Module):
     mean: Tensor
     std: Tensor
 
-    def __init__(self, backbone: nn.Module, shape: tuple[int, ...], embedding_size: int) -> None:
+    def __init__(
+        self,
+        backbone: nn.Module,
+        shape: tuple[int, ...],
+        embedding_size: int,
+        length: float | None = None,
+    ) -> None:
         super().__init__()
         self.backbone = backbone
+        self.length = length  # that every embedding is brought to; None leaves them as they are
         self.head = nn.Linear(_n_features(backbone, shape), embedding_size)
         self.register_buffer("mean", torch.zeros(shape[0]))
         self.register_buffer("std", torch.ones(shape[0]))
 
     def forward(self, x: Tensor) -> Tensor:
         """(n, c, h, w) or (n, d) raw inputs -> (n, embedding size)."""
-        embedding: Tensor = self.head(self.features(x))
-        return embedding
+        return self.embedding(self.features(x))
+
+    def embedding(self, features: Tensor) -> Tensor:
+        """(n, f) features of the backbone -> (n, embedding size)."""
+        embedding: Tensor = self.head(features)
+        return embedding if self.length is None else self.length * normalize(embedding, dim=1)
 
     def features(self, x: Tensor) -> Tensor:
         """What the backbone sees in raw inputs: (n, f), before the head."""
@@ -84,13 +95,14 @@ def make_network(
     *,
     embedding_size: int,
     width: int | None,
+    length: float | None = None,
     seed: int,
     device: torch.device,
 ) -> Network:
     """A network for instances of this shape ((d,), (h, w) or (h, w, c)), weights from the seed."""
     shape = tensor_shape(instance_shape)
     with isolated_torch(seed, "weights"):
-        network = Network(make_backbone(backbone, shape, width), shape, embedding_size)
+        network = Network(make_backbone(backbone, shape, width), shape, embedding_size, length)
     if len(shape) == 3:
         network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return network.to(device)
@@ -153,7 +165,7 @@ def _views_of_batch(network: Network, batch: Tensor) -> tuple[Tensor, Tensor, Te
     if scaled.ndim == 4:
         height, width = (min(COARSE, side) for side in scaled.shape[2:])
         scaled = adaptive_avg_pool2d(scaled, (height, width))
-    return network.head(features), features, scaled.flatten(1)
+    return network.embedding(features), features, scaled.flatten(1)
 
 
 def to_numpy(tensor: Tensor) -> Floats:
