@@ -38,6 +38,7 @@ from cilf.nn.network import (
     views,
 )
 from cilf.nn.prototypes import annealed, class_means
+from cilf.nn.rotation import RotationTask
 
 READ_CURVE = {"silhouette": novel_count.largest, "curvature": novel_count.sharpest_bend}
 
@@ -82,6 +83,9 @@ class CILF(Learner):
         learning_rate: of the initial training.
         weight_decay: in all training.
         clip: largest norm of a gradient; None does not clip.
+        rotation: weight of telling turned images apart in the initial training, a task that keeps
+            what known labels do not ask for; images only.
+        update_rotation: the same in updates.
         augmentation: None, "shift", "flip" or "shift-flip"; images only.
         k_max: most novel classes looked for in one window; no more than one, and one for every 16
             instances.
@@ -161,6 +165,8 @@ class CILF(Learner):
     learning_rate: float = 0.01
     weight_decay: float = 0.001
     clip: float | None = 1.0
+    rotation: float = 0.0
+    update_rotation: float = 0.0
     augmentation: str | None = "shift"
     k_max: int = 8
     count: str = "excess-mass"
@@ -232,8 +238,9 @@ class CILF(Learner):
         batches = training.shuffled(len(x), self.batch_size, draws, network.device)
         settings = self._settings(self.epochs, self.learning_rate)
         for epoch in training.epochs(
-            network, x, batches, objective, settings, seed=self.seed, purpose="fit"
-        ):
+            network, x, batches, objective, settings, seed=self.seed, purpose="fit",
+            task=self._task(network, x, self.rotation, "fit"),
+        ):  # fmt: skip
             means, counts = class_means(epoch.z, labels[epoch.rows], n_classes)
             prototypes = annealed(prototypes, means, counts, self.beta)
 
@@ -433,6 +440,7 @@ class CILF(Learner):
         for epoch in training.epochs(
             network, x, batches, objective, settings,
             seed=derived_seed(self.seed, *purpose), purpose="update",
+            task=self._task(network, x, self.update_rotation, *purpose),
         ):  # fmt: skip
             means, counts = class_means(epoch.z, labels[epoch.rows], n_classes)
             prototypes = annealed(prototypes, means, counts, self.beta)
@@ -523,6 +531,13 @@ class CILF(Learner):
             augmentation=self.augmentation,
         )
 
+    def _task(
+        self, network: Network, x: Tensor, weight: float, *purpose: str | int
+    ) -> training.Task | None:
+        if weight == 0 or x.ndim != 4:
+            return None
+        return RotationTask(network, x, weight=weight, seed=derived_seed(self.seed, *purpose))
+
     def _tensors(self, labelled: Memory, network: Network) -> tuple[Tensor, Tensor]:
         y = torch.from_numpy(labelled.y).to(network.device)
         return as_tensor(labelled.X, network.device), y
@@ -545,8 +560,9 @@ class CILF(Learner):
         for name in ("beta", "cluster_beta", "gamma", "leniency", "whitening", "false_novel"):
             validation.number(name, getattr(self, name), least=0.0, most=1.0)
         for name in (
-            "alpha", "margin", "lambda1", "lambda2", "distill", "surplus", "doubt", "least_share",
-            "learning_rate", "detect_learning_rate", "update_learning_rate", "weight_decay",
+            "alpha", "margin", "rotation", "update_rotation", "lambda1", "lambda2", "distill",
+            "surplus", "doubt", "least_share", "learning_rate", "detect_learning_rate",
+            "update_learning_rate", "weight_decay",
         ):  # fmt: skip
             validation.number(name, getattr(self, name), least=0.0)
         validation.number("pace_start", self.pace_start, least=1e-6, most=1.0)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from cilf.core import progress, validation
 from cilf.core.random import isolated_torch, torch_generator
@@ -19,6 +19,8 @@ Objective = Callable[[Tensor, Tensor], Tensor]
 """(embeddings of a batch, their row numbers) -> loss."""
 Batches = Callable[[int], Iterable[Tensor]]
 """Epoch number (0, 1, ...) -> the row numbers of each batch."""
+Task = Callable[[Network, Tensor], Tensor]
+"""(network, instances of a batch) -> a loss that needs no labels, added to the objective."""
 
 
 @dataclass(frozen=True)
@@ -68,14 +70,17 @@ def epochs(
     *,
     seed: int,
     purpose: str,
+    task: Task | None = None,
 ) -> Iterator[Epoch]:
     """Train ``network`` on rows of ``X``, and yield after each epoch.
 
     The caller may use the epoch's embeddings (to anneal prototypes, say) before the next one
     starts, and may stop early by leaving the loop. The network comes back in evaluation mode.
+    A ``task`` that is a module is trained along.
     """
+    trained = [*network.parameters(), *(task.parameters() if isinstance(task, nn.Module) else [])]
     optimizer = torch.optim.SGD(
-        network.parameters(),
+        trained,
         lr=settings.learning_rate,
         momentum=settings.momentum,
         nesterov=settings.momentum > 0,
@@ -89,8 +94,9 @@ def epochs(
                 group["lr"] = settings.rate(number)
             with isolated_torch(seed, purpose, "dropout", number):
                 done = _one_epoch(
-                    network, instances, batches(number), objective, optimizer, settings.clip, number
-                )
+                    network, instances, batches(number), objective, task, optimizer,
+                    settings.clip, number,
+                )  # fmt: skip
             if not math.isfinite(done.loss):
                 raise BadConfig(
                     f"{purpose}: the loss became {done.loss} in epoch {number + 1}: lower the "
@@ -118,6 +124,7 @@ def _one_epoch(
     instances: Callable[[Tensor], Tensor],
     batches: Iterable[Tensor],
     objective: Objective,
+    task: Task | None,
     optimizer: torch.optim.Optimizer,
     clip: float | None,
     number: int,
@@ -127,12 +134,15 @@ def _one_epoch(
     seen: list[Tensor] = []
     for rows in batches:
         network.train(len(rows) > 1)  # one instance has no batch statistics
-        z = network(instances(rows))
+        x = instances(rows)
+        z = network(x)
         loss = objective(z, rows)
+        if task is not None:
+            loss = loss + task(network, x)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         if clip is not None:
-            torch.nn.utils.clip_grad_norm_(network.parameters(), clip)
+            nn.utils.clip_grad_norm_(optimizer.param_groups[0]["params"], clip)
         optimizer.step()
         losses.append(loss.detach())
         embeddings.append(z.detach())
