@@ -84,6 +84,43 @@ def test_options_reach_the_run(run: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "query"), [("0.2", 0.2), ("5", 5), ("1.0", 1.0), ("1", 1), ("self", "self")]
+)
+def test_a_point_tells_a_share_from_a_budget(run: Any, text: str, query: Any) -> None:
+    document = json.loads(run(*QUICK, "--query", text, "--json").out)
+    kept = document["run"]["query"]
+    assert (kept, type(kept)) == (query, type(query))
+    assert (document["run"]["strategy"], document["run"]["propagate"]) == ("random", None)
+    if query == 1 and isinstance(query, int):
+        found = [r["n_novel_found"] for r in document["records"]]
+        assert [r["n_queried"] for r in document["records"]] == found
+
+
+def test_how_to_ask_reaches_the_run_its_report_and_the_person_who_waits(run: Any) -> None:
+    options = ("--query", "4", "--strategy", "mixed", "--propagate", "0.5", "--out", "here")
+    done = run(*QUICK, *options)
+    assert done.code == 0
+    about = RunFolder(Path("here")).read_run()
+    assert (about["strategy"], about["propagate"]) == ("mixed", 0.5)
+    total = sum(r.n_propagated for r in RunFolder(Path("here")).read_records())
+    assert total > 0
+    assert f"{total} made up (" in done.out
+    page = (Path("here") / "report.html").read_text(encoding="utf-8")
+    assert "--query 4 --strategy mixed --propagate 0.5" in page
+    assert "taught unasked" in page
+    again = run(*QUICK, *options, "--resume", "--json")
+    assert sum(r["n_propagated"] for r in json.loads(again.out)["records"]) == total
+
+
+def test_a_run_that_asks_nobody_says_so(run: Any) -> None:
+    done = run(*QUICK, "--query", "self", "--out", "here")
+    assert done.code == 0
+    assert "0 labels, " in done.out
+    page = (Path("here") / "report.html").read_text(encoding="utf-8")
+    assert "of its own of them without asking anybody" in page
+
+
+@pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["run", "--learner", "iforrest"], "did you mean 'iforest'"),
@@ -94,7 +131,15 @@ def test_options_reach_the_run(run: Any) -> None:
         (["run", "--n-novel", "many"], "n_novel is 'many': give a whole number, 'true' or None"),
         (["run", "--n-novel", "-1"], "n_novel is -1: give a whole number of at least 0"),
         (["run", "--seed", "-1"], "seed is -1: give a whole number of at least 0"),
-        (["run", "--query", "nan"], "query is nan: give a number from 0 to 1"),
+        (["run", "--query", "nan"], "query is nan: give a share from 0.0 to 1.0"),
+        (["run", "--query", "1.5"], "query is 1.5: give a share from 0.0 to 1.0"),
+        (["run", "--query", "-2"], "query is -2: give a share"),
+        (["run", "--query", "all"], "query is 'all': give a share"),
+        (["run", "--strategy", "mixd"], "unknown strategy 'mixd': did you mean 'mixed'"),
+        (["run", "--propagate", "2"], "propagate is 2.0: give a number from 0 to 1"),
+        (["run", "--propagate", "0.8", "--query", "self"], "there are no answers to propagate"),
+        (["run", "--propagate", "0.8", "--query", "2"], "no fewer than 3 answers"),
+        (["run", "--strategy", "mixed", "--query", "self"], "nobody is asked then"),
         (["run", "--out", f"{__file__}/inside"], "name another folder"),
         (["run", "--seed", "x"], "--seed"),
         (["run", "--sed", "1"], "--seed"),

@@ -122,11 +122,28 @@ def run(
     seed: Annotated[int, typer.Option(help="Decides the stream and the learner.")] = 0,
     scale: Scale = None,
     query: Annotated[
-        float, typer.Option(help="Share of the instances believed new to ask labels for.")
-    ] = 1.0,
+        str,
+        typer.Option(
+            metavar="SHARE|BUDGET|self",
+            help="Labels to ask for: 0.2 is a share of the instances believed new (1.0: all), 5 "
+            "is so many for each new cluster, 'self' asks nobody and makes up names.",
+        ),
+    ] = "1.0",
     n_novel: Annotated[
         str | None,
         typer.Option(help="Tell the learner how many new classes: a number, or 'true'."),
+    ] = None,
+    strategy: Annotated[
+        str,
+        typer.Option(help="Whom to ask about: random, representative, uncertain or mixed."),
+    ] = "random",
+    propagate: Annotated[
+        float | None,
+        typer.Option(
+            metavar="PURITY",
+            help="Teach the rest of a cluster too if at least this share of its answers (three or "
+            "more) agree, such as 0.8.",
+        ),
     ] = None,
     changes: Changes = None,
     label: LabelColumn = None,
@@ -144,7 +161,7 @@ def run(
 ) -> None:
     """Run one learner on one stream; keeps records, pictures and checkpoints in a folder."""
     from cilf.benchmark import RunConfig
-    from cilf.benchmark.config import parse_changes
+    from cilf.benchmark.config import parse_changes, parse_query
 
     if resume and overwrite:
         raise BadConfig("--resume keeps the older run and --overwrite replaces it: give one.")
@@ -155,8 +172,10 @@ def run(
         scenario=scenario,
         seed=seed,
         scale=scale,
-        query=query,
+        query=parse_query(query),
         n_novel=_count(n_novel),
+        strategy=strategy,
+        propagate=propagate,
         parameters=parameters,
         stream=stream,
         loading=_given(

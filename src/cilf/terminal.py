@@ -107,10 +107,17 @@ def in_one_line(summary: Mapping[str, float]) -> str:
         f"AUROC {number(summary['auroc'])}",
         f"K exact in {round(summary['k_exact'] * n_windows)} of {n_windows} windows",
         f"hold-out old {number(summary['holdout_first'])}, new {number(summary['holdout_new'])}",
-        f"{summary['n_queried']} labels",
+        _labels(summary),
         f"{summary['seconds_detect'] + summary['seconds_update']:.1f} s",
     )
     return " · ".join(parts)
+
+
+def _labels(summary: Mapping[str, float]) -> str:
+    if not summary["n_propagated"]:
+        return f"{summary['n_queried']} labels"
+    right = number(summary["propagated_right"])
+    return f"{summary['n_queried']} labels, {summary['n_propagated']} made up ({right} right)"
 
 
 def number(value: float) -> str:
@@ -189,8 +196,13 @@ class Watch:
                 message(
                     f"window {record.window} of {self._n_windows}: {record.n_novel_true} new "
                     f"classes, {record.n_novel_found} found, {record.n_queried} labels asked for"
+                    f"{_unasked(record)}"
                 )
             yield record
+
+
+def _unasked(record: WindowRecord) -> str:
+    return f", {record.n_propagated} made up" if record.n_propagated else ""
 
 
 def _defined(value: Any) -> Any:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from cilf.benchmark import Cell, RunConfig, run_cell
+from cilf.core import WindowRecord
 from cilf.data import Split, load_dataset
 from cilf.errors import BadConfig, BadInput
 from cilf.evaluate import RunFolder, read_records, run_stream
@@ -113,6 +114,10 @@ def test_resuming_where_nothing_is_starts(tmp_path: Path) -> None:
         ({"parameters": QUICK | {"k_max": 4}}, "parameters.k_max is 4 now and 3"),
         ({"stream": SMALL | {"n_quiet": 1}}, "stream.n_quiet is 1 now and 0"),
         ({"query": 0.5}, "query is 0.5 now and 1.0"),
+        ({"query": 1}, "query is 1 now and 1.0"),
+        ({"query": "self"}, "query is 'self' now and 1.0"),
+        ({"strategy": "mixed"}, "strategy is 'mixed' now and 'random'"),
+        ({"propagate": 0.8}, "propagate is 0.8 now and None"),
     ],
 )
 def test_only_the_same_run_is_resumed(tmp_path: Path, changed: dict[str, Any], said: str) -> None:
@@ -138,6 +143,30 @@ def test_a_run_that_does_not_say_enough_is_not_resumed(tmp_path: Path) -> None:
     folder.write_run({k: v for k, v in folder.read_run().items() if k != "dataset"})
     with pytest.raises(BadConfig, match=r"does not say 'dataset', so an older cilf wrote it"):
         run_cell(config(), tmp_path, resume=True)
+
+
+def test_a_run_from_before_there_were_strategies_is_resumed(tmp_path: Path) -> None:
+    next(run_cell(config(), tmp_path))
+    folder = RunFolder(tmp_path)
+    new = {"strategy", "propagate"}
+    folder.write_run({k: v for k, v in folder.read_run().items() if k not in new})
+    assert windows(run_cell(config(), tmp_path, resume=True)) == [1, 2]
+    with pytest.raises(BadConfig, match="strategy is 'mixed' now and 'random'"):
+        run_cell(config(strategy="mixed"), tmp_path, resume=True)
+
+
+@pytest.mark.parametrize(
+    "changed", [{"query": "self"}, {"query": 4, "strategy": "mixed", "propagate": 0.6}]
+)
+def test_a_run_that_names_classes_goes_on_as_if_it_never_stopped(
+    tmp_path: Path, changed: dict[str, Any]
+) -> None:
+    def untimed(records: Iterable[WindowRecord]) -> list[str]:
+        return [str(replace(r, seconds_detect=0.0, seconds_update=0.0)) for r in records]
+
+    whole = untimed(run_cell(config(**changed), tmp_path / "whole"))
+    next(run_cell(config(**changed), tmp_path / "stopped"))
+    assert untimed(run_cell(config(**changed), tmp_path / "stopped", resume=True)) == whole
 
 
 def test_an_equal_run_is_resumed_however_it_was_written(tmp_path: Path) -> None:

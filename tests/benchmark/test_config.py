@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cilf.benchmark import RunConfig
-from cilf.benchmark.config import first_difference, parse_changes
+from cilf.benchmark.config import first_difference, parse_changes, parse_query
 from cilf.benchmark.scales import setting
 from cilf.data import load_dataset
 from cilf.errors import BadConfig
@@ -60,6 +60,11 @@ def test_digits_suffice_for_every_scenario_and_quiet_windows(scenario: str) -> N
         ({"stream": {"quiet": 1}}, "argument of the stream 'quiet': did you mean 'n_quiet'"),
         ({"seed": -1}, "seed is -1"),
         ({"query": 2.0}, "query is 2.0"),
+        ({"query": True}, "query is True"),
+        ({"query": "all"}, "query is 'all'"),
+        ({"strategy": "mixt"}, "did you mean 'mixed'"),
+        ({"strategy": None}, "unknown strategy None"),
+        ({"propagate": True}, "propagate is True"),
         ({"n_novel": "tru"}, "n_novel"),
         ({"colour": "red"}, "colour is 'red'"),
     ],
@@ -126,3 +131,25 @@ def test_the_first_difference_is_named_with_its_path() -> None:
     assert first_difference({"a": {"b": 1}}, {"a": {"b": 1}}) is None
     assert first_difference({"a": {"b": 1}}, {"a": {"b": 1, "c": 2}}) == ("a.c", None, 2)
     assert first_difference({"a": 1}, {"a": {"b": 1}}) == ("a", 1, {"b": 1})
+
+
+@pytest.mark.parametrize("query", [0, 1, 5, 0.0, 0.2, 1.0, "self"])
+def test_a_query_keeps_its_kind(query: Any) -> None:
+    given = config(query=query)
+    again = RunConfig.model_validate_json(given.model_dump_json())
+    for kept in (given.query, given.asking.query, again.query):
+        assert (kept, type(kept)) == (query, type(query))
+
+
+def test_one_label_of_each_cluster_is_not_all_labels() -> None:
+    assert first_difference({"query": 1}, {"query": 1.0}) == ("query", 1, 1.0)
+    assert first_difference({"lr": 1}, {"lr": 1.0}) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [("0.2", 0.2), (".5", 0.5), ("5", 5), ("1", 1), ("1.0", 1.0), ("self", "self"), ("", "")],
+)
+def test_a_query_is_read_as_it_is_written(text: str, query: Any) -> None:
+    read = parse_query(text)
+    assert (read, type(read)) == (query, type(query))

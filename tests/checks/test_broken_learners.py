@@ -232,6 +232,34 @@ class LosesItsCounts(Toy):
         self._counts = np.ones_like(self._counts)
 
 
+class RenamesAndReturnsNothing(Toy):
+    def rename(self, names):
+        super().rename(names)
+
+
+class RemembersOldNames(Toy):
+    def detect(self, X, n_novel=None):
+        found = super().detect(X, n_novel)
+        first = np.array([event["new_classes"] for event in self._history[:1]]).ravel()
+        return changed(found, label=first[np.minimum(self._predict(X), len(first) - 1)])
+
+
+class SortsWhatItRenames(Toy):
+    def rename(self, names):
+        super().rename(names)
+        self._classes = sorted(self._classes, reverse=True)
+        return self
+
+
+class CountsRenamesAsUpdates(Toy):
+    @property
+    def _n_updates(self):
+        return len(self._history) - 1
+
+    def _novelty(self, X):
+        return super()._novelty(X) * (1 + self._n_updates)
+
+
 class KeepsEverything(Toy):
     def _fit(self, X, y):
         super()._fit(X, y)
@@ -468,6 +496,12 @@ BROKEN: dict[str, list[type[Toy]]] = {
     "same_seed_same_result": [IsUnseeded, LooksAtTheGlobalGenerator],
     "inputs_not_aliased": [AliasesItsInput],
     "saved_goes_on_the_same": [LosesItsRadius, LosesItsCounts],
+    "rename_changes_names_only": [
+        RemembersOldNames,
+        SortsWhatItRenames,
+        CountsRenamesAsUpdates,
+        RenamesAndReturnsNothing,
+    ],
     "memory_is_bounded": [KeepsEverything],
     "bad_input_is_refused": [FillsHoles, SpeaksOfSomethingElse],
     "bad_input_changes_nothing": [UpdatesBeforeItChecks],

@@ -79,3 +79,19 @@ def test_every_field_is_written() -> None:
 def test_a_window_without_identities_numbers_its_rows() -> None:
     window = Window(1, np.zeros((3, 2)), np.array([0, 1, 0]), novel=(1,), known=(0,))
     assert window.ids.tolist() == ["0", "1", "2"]
+
+
+def test_names_a_learner_made_up_survive_json() -> None:
+    made = record(named={"novel-1": "cat"}, n_propagated=3, propagated_right=math.nan)
+    plain = json.loads(json.dumps(made.to_json(), allow_nan=False))
+    assert (plain["named"], plain["propagated_right"]) == ({"novel-1": "cat"}, None)
+    assert str(WindowRecord.from_json(plain)) == str(made)
+
+
+def test_a_record_from_before_labels_were_propagated_has_none() -> None:
+    plain = record().to_json()
+    for name in ("n_propagated", "propagated_right", "named"):
+        del plain[name]
+    old = WindowRecord.from_json(plain)
+    assert (old.n_propagated, old.named) == (0, {})
+    assert math.isnan(old.propagated_right)

@@ -113,7 +113,9 @@ def test_of_a_window_no_more_is_copied_than_is_drawn(
     found = Detection(none, window.y, np.full(n, -1), 0, {}, embedding=np.zeros((n, 2)))
     tracemalloc.start()
     try:
-        drawn = draw(replace(step, window=window, detection=found, novel=()), seed=0)
+        drawn = draw(
+            replace(step, window=window, detection=found, label=found.label, novel=()), seed=0
+        )
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

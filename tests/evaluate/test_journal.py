@@ -108,6 +108,21 @@ def test_a_network_goes_on_exactly(stream: Stream, tmp_path: Path) -> None:
     assert untimed(list(run_stream(quick(), stream, resume=tmp_path))) == whole
 
 
+@pytest.mark.parametrize(
+    "asking", [{"query": "self"}, {"query": 4, "strategy": "mixed", "propagate": 0.6}]
+)
+@pytest.mark.parametrize("n_done", [1, 2, 3])
+def test_names_go_on_where_they_were(
+    stream: Stream, tmp_path: Path, asking: dict[str, Any], n_done: int
+) -> None:
+    whole = untimed(list(run_stream(forest(), stream, **asking)))
+    records = run_stream(forest(), stream, resume=tmp_path, **asking)
+    for _ in range(n_done):
+        next(records)
+    records.close()
+    assert untimed(list(run_stream(forest(), stream, resume=tmp_path, **asking))) == whole
+
+
 def test_a_finished_run_only_reads(stream: Stream, tmp_path: Path) -> None:
     first = list(run_stream(forest(), stream, resume=tmp_path))
     with pytest.MonkeyPatch.context() as patch:

@@ -11,10 +11,10 @@ import pytest
 from cilf.core import Detection, Label, WindowRecord
 from cilf.core.types import Array
 from cilf.errors import BadConfig
-from cilf.evaluate import run_stream, steps
+from cilf.evaluate import Asking, run_stream, steps
 from cilf.learners.iforest import IForest
-from cilf.stream import Stream
-from cilf.stream.oracle import choose_queries
+from cilf.stream import Stream, choose_queries, self_taught
+from cilf.stream.queries import Query
 
 
 class Spy(IForest):
@@ -74,9 +74,9 @@ class Scripted:
         return np.where(np.isin(y, self._classes), y, self._classes[0])
 
 
-def detections(learner: IForest, stream: Stream, query: float) -> list[list[int]]:
-    learner.fit(*stream.initial)
-    return [step.detection.cluster.tolist() for step in steps(learner, stream, query)]
+def detections(learner: IForest, stream: Stream, query: Query) -> list[list[int]]:
+    learner.fit(*Asking(query).shown(stream).initial)
+    return [step.detection.cluster.tolist() for step in steps(learner, stream, Asking(query))]
 
 
 def kinds(calls: Sequence[tuple[Any, ...]]) -> list[str]:
@@ -103,7 +103,7 @@ def test_it_is_the_loop_its_docstring_shows(stream: Stream) -> None:
 def test_the_learner_gets_instances_and_the_labels_that_were_asked_for(stream: Stream) -> None:
     spy = Spy(n_estimators=20)
     spy.fit(*stream.initial)
-    taken = list(steps(spy, stream, query=0.5))
+    taken = list(steps(spy, stream, Asking(query=0.5)))
     assert kinds(spy.calls) == ["fit"] + 4 * ["detect", "update", "predict"]
     assert spy.calls[0][2] is stream.initial.y
     for step, first in zip(taken, range(1, 13, 3), strict=True):
@@ -118,15 +118,16 @@ def test_the_learner_gets_instances_and_the_labels_that_were_asked_for(stream: S
         assert predict[1] is stream.holdout.X
 
 
-def test_truth_that_is_never_asked_for_changes_nothing(stream: Stream) -> None:
+@pytest.mark.parametrize("query", [0.0, 0, "self"])
+def test_truth_that_is_never_asked_for_changes_nothing(stream: Stream, query: Query) -> None:
     rows = np.concatenate(stream._rows)
     dataset = stream._dataset
     y = dataset.train.y.copy()
     y[rows] = y[np.random.default_rng(0).permutation(rows)]
     shuffled = replace(stream, _dataset=replace(dataset, train=replace(dataset.train, y=y)))
     assert not np.array_equal(shuffled.window(1).y, stream.window(1).y)
-    assert detections(IForest(n_estimators=20), shuffled, 0.0) == detections(
-        IForest(n_estimators=20), stream, 0.0
+    assert detections(IForest(n_estimators=20), shuffled, query) == detections(
+        IForest(n_estimators=20), stream, query
     )
 
 
@@ -178,11 +179,153 @@ def test_without_queries_there_is_no_update(stream: Stream) -> None:
 
 @pytest.mark.parametrize(
     ("argument", "value"),
-    [("query", 1.5), ("query", -0.1), ("query", "all"), ("n_novel", -1), ("n_novel", "True")],
-)
+    [
+        ("query", 1.5), ("query", -0.1), ("query", "all"), ("query", True), ("query", -1),
+        ("query", None), ("query", math.nan), ("n_novel", -1), ("n_novel", "True"),
+        ("propagate", 1.1), ("propagate", 0), ("propagate", True), ("propagate", "0.8"),
+    ],
+)  # fmt: skip
 def test_bad_arguments_are_refused_at_once(stream: Stream, argument: str, value: Any) -> None:
     with pytest.raises(BadConfig, match=f"{argument} is {value!r}"):
         run_stream(IForest(n_estimators=20), stream, **{argument: value})
+
+
+def test_an_unknown_strategy_is_answered_with_the_nearest(stream: Stream) -> None:
+    with pytest.raises(BadConfig, match="unknown strategy 'mix': did you mean 'mixed'"):
+        run_stream(IForest(), stream, strategy="mix")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"query": "self", "propagate": 0.8}, "no answers to propagate"),
+        ({"query": "self", "strategy": "mixed"}, "nobody is asked then"),
+        ({"query": 2, "propagate": 0.8}, "named after no fewer than 3 answers"),
+        ({"query": np.int64(2), "propagate": 0.8}, "named after no fewer than 3 answers"),
+    ],
+)
+def test_what_could_never_happen_is_refused(
+    stream: Stream, arguments: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(BadConfig, match=said):
+        run_stream(IForest(), stream, **arguments)
+
+
+def test_the_strategy_decides_who_is_asked_about(stream: Stream) -> None:
+    learner = IForest(n_estimators=20).fit(*stream.initial)
+    for step in steps(learner, stream, Asking(query=2, strategy="representative")):
+        expected = choose_queries(
+            step.detection, 2, strategy="representative", seed=0, window=step.window.index
+        )
+        assert step.queried.tolist() == expected.tolist()
+        assert step.record.n_queried == len(expected)
+
+
+def test_clusters_that_agree_are_taught_whole(stream: Stream) -> None:
+    asked = list(run_stream(Scripted(stream, "perfect"), stream, query=3))
+    taught = list(run_stream(Scripted(stream, "perfect"), stream, query=3, propagate=0.8))
+    for few, many, window in zip(asked, taught, stream, strict=True):
+        novel = int(np.isin(window.y, window.novel).sum())
+        assert (few.n_queried, few.n_propagated) == (many.n_queried, 0)
+        assert math.isnan(few.propagated_right)
+        assert many.n_propagated == novel - many.n_queried
+        if novel:
+            assert many.propagated_right == 1.0
+        assert few.named == many.named == {}
+
+
+def test_labels_that_were_propagated_are_held_against_the_truth(stream: Stream) -> None:
+    spy = Spy(n_estimators=20)
+    spy.fit(*stream.initial)
+    seen = 0
+    for step in steps(spy, stream, Asking(query=0.5, propagate=0.4)):
+        X, y = next(call[1:] for call in reversed(spy.calls) if call[0] == "update")
+        truth = {image.tobytes(): label for image, label in zip(*_pair(step), strict=True)}
+        queried = {image.tobytes() for image in step.window.X[step.queried]}
+        right = [truth[x.tobytes()] == label for x, label in zip(X, y, strict=True)]
+        own = np.array([x.tobytes() not in queried for x in X])
+        assert all(np.array(right)[~own])  # what was asked keeps its true label
+        assert step.record.n_propagated == own.sum()
+        if own.any():
+            assert step.record.propagated_right == pytest.approx(np.array(right)[own].mean())
+            seen += 1
+    assert seen
+
+
+def _pair(step: Any) -> tuple[Array, Array]:
+    return step.window.X, step.window.y
+
+
+# ----------------------------------------------------------------- nobody is asked
+
+
+def test_a_perfect_learner_that_names_classes_itself_gets_perfect_scores(stream: Stream) -> None:
+    text = stream.with_text_labels()
+    records = list(run_stream(SelfNamed(text), text, query="self"))
+    assert [r.n_queried for r in records] == [0, 0, 0, 0]
+    assert [sorted(r.named) for r in records] == [
+        ["novel-1", "novel-2"], ["novel-3", "novel-4"], [], ["novel-5", "novel-6", "novel-7"]
+    ]  # fmt: skip
+    for r, window in zip(records, text.plan.windows, strict=True):
+        assert sorted(map(str, r.named.values())) == sorted(map(str, window.novel))
+        assert r.n_novel_true == len(window.novel)
+        assert set(r.holdout_accuracy.values()) == {1.0}
+        assert r.known_na == 1.0
+        if window.novel:
+            assert (r.na, r.propagated_right) == (1.0, 1.0)
+
+
+class SelfNamed(Scripted):
+    """Recognises again what it was taught, whatever it was called."""
+
+    def __init__(self, stream: Stream) -> None:
+        super().__init__(stream, "perfect")
+        self._called: dict[Label, Label] = {}  # true class -> name it was taught under
+        self._windows = {
+            image.tobytes(): y for w in stream for image, y in zip(w.X, w.y.tolist(), strict=True)
+        }
+
+    def fit(self, X: Array, y: Array) -> SelfNamed:
+        super().fit(X, y)
+        self._called = {label: label for label in self._classes}
+        return self
+
+    @property
+    def classes_(self) -> Array:
+        return np.array(list(self._called.values()))
+
+    def detect(self, X: Array, n_novel: int | None = None) -> Detection:
+        self._classes = list(self._called)
+        found = super().detect(X, n_novel)
+        return replace(found, label=np.array([self._called[label] for label in found.label]))
+
+    def update(self, X: Array, y: Array) -> SelfNamed:
+        for image, name in zip(X, y.tolist(), strict=True):
+            self._called[self._windows[image.tobytes()]] = name
+        return self
+
+    def predict(self, X: Array) -> Array:
+        truth = self._truth[X.tobytes()].tolist()
+        return np.array([self._called.get(label, "nothing") for label in truth])
+
+
+def test_names_of_its_own_are_learned_from_the_clusters(stream: Stream) -> None:
+    spy = Spy(n_estimators=20)
+    spy.fit(*stream.with_text_labels().initial)
+    known = spy.classes_.tolist()
+    assert all(isinstance(label, str) for label in known)
+    for step in steps(spy, stream, Asking("self")):
+        rows, labels = self_taught(step.detection, known)
+        updates = [call for call in spy.calls if call[0] == "update"]
+        if len(rows):
+            assert np.array_equal(updates[-1][1], step.window.X[rows])
+            assert updates[-1][2].tolist() == labels.tolist()
+        for name, label in step.record.named.items():
+            members, counts = np.unique(step.window.y[rows[labels == name]], return_counts=True)
+            assert counts[members == label] == counts.max()
+        assert set(step.label.tolist()) <= set(map(str, range(10)))
+        known = spy.classes_.tolist()
+    assert len(known) == len(set(known))
 
 
 def test_records_come_one_by_one(stream: Stream) -> None:

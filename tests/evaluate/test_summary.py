@@ -87,3 +87,12 @@ def test_nothing_is_undefined_not_an_error() -> None:
 def test_mean_of_nothing_is_undefined() -> None:
     assert math.isnan(mean([]))
     assert math.isnan(mean([NAN]))
+
+
+def test_labels_nobody_gave_are_weighed_by_their_number() -> None:
+    assert summarize(RECORDS)["n_propagated"] == 0
+    assert math.isnan(summarize(RECORDS)["propagated_right"])
+    some = record(4, {0: 1.0}, n_propagated=30, propagated_right=1.0)
+    few = record(5, {0: 1.0}, n_propagated=10, propagated_right=0.6)
+    summary = summarize([*RECORDS, some, few])
+    assert (summary["n_propagated"], summary["propagated_right"]) == (40, pytest.approx(0.9))

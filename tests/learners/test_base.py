@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.base import clone
 
+from cilf.core import Detection
 from cilf.errors import BadConfig, BadInput, CilfError, NotFitted
-from cilf.learners import LEARNERS, Learner, make
+from cilf.learners import LEARNERS, Learner, load, make
 from cilf.learners.iforest import IForest
+from cilf.stream import self_taught
 
 X = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
 Y = ["ant", "bee", "cat"] * 10
@@ -102,3 +107,94 @@ def test_n_novel_is_checked(learner: Learner) -> None:
         learner.detect(X, n_novel=31)
     with pytest.raises(CilfError, match="n_novel is -1"):
         learner.detect(X, n_novel=-1)
+
+
+# ----------------------------------------------------------------- other names
+
+
+def test_renaming_keeps_order_and_predictions(learner: Learner) -> None:
+    before = learner.fit(X, Y).predict(X).tolist()
+    assert learner.rename({"bee": "novel beetle"}) is learner
+    assert learner.classes_.tolist() == ["ant", "novel beetle", "cat"]
+    assert learner.predict(X).tolist() == [
+        "novel beetle" if label == "bee" else label for label in before
+    ]
+    learner.update(X[:2], ["novel beetle", "dog"])
+    assert learner.classes_.tolist() == ["ant", "novel beetle", "cat", "dog"]
+
+
+def test_names_may_be_swapped_and_replaced_at_once(learner: Learner) -> None:
+    learner.fit(X, Y).rename({"ant": "bee", "bee": "ant", "cat": "cat"})
+    assert learner.classes_.tolist() == ["bee", "ant", "cat"]
+    learner.rename({"ant": 1, "bee": 2, "cat": 3})
+    assert learner.classes_.tolist() == [2, 1, 3]
+    learner.rename({np.int64(1): np.str_("x"), 2: "y", 3: "z"})
+    assert learner.classes_.tolist() == ["y", "x", "z"]
+
+
+def test_other_names_are_saved(learner: Learner, tmp_path: Path) -> None:
+    learner.fit(X, Y).rename({"bee": "wasp"}).save(tmp_path)
+    loaded = load(tmp_path)
+    assert loaded.classes_.tolist() == ["ant", "wasp", "cat"]
+    assert loaded.former_names == ["bee"]
+    assert loaded.predict(X).tolist() == learner.predict(X).tolist()
+
+
+def test_a_renaming_is_history_and_no_update(learner: Learner) -> None:
+    learner.fit(X, Y).rename({"bee": "wasp"})
+    assert learner._n_updates == 0
+    assert learner._describe()["history"][-1] == {
+        "event": "rename", "n_instances": 0, "new_classes": ["wasp"], "old_classes": ["bee"]
+    }  # fmt: skip
+
+
+def test_former_names_are_those_no_class_has_now(learner: Learner) -> None:
+    assert learner.fit(X, Y).former_names == []
+    learner.rename({"ant": "bee", "bee": "ant"}).rename({"cat": "dog"}).rename({"dog": "fox"})
+    assert learner.former_names == ["cat", "dog"]
+    _, labels = self_taught_names(learner.rename({"fox": "novel-4"}).rename({"novel-4": "fox"}))
+    assert labels == ["novel-5"]
+
+
+def self_taught_names(learner: Learner) -> tuple[list[int], list[str]]:
+    zeros = np.zeros(1, np.float32)
+    found = Detection(zeros, np.array(["ant"]), np.array([0]), 1, {}, zeros[:, None])
+    rows, labels = self_taught(found, [*learner.classes_, *learner.former_names])
+    return rows.tolist(), labels.tolist()
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ({"dog": "fox"}, "names renames 'dog', which is no class of this learner"),
+        ({"ant": "bee"}, "two classes the name 'bee'"),
+        ({"ant": "x", "bee": "x"}, "two classes the name 'x'"),
+        ({"ant": 1}, r"names has new names of another kind \(1\)"),
+        ({"ant": 1, "bee": "x"}, r"names.values\(\) mixes ints and strings"),
+        ({"ant": None}, r"names.values\(\)\[0\] is missing"),
+        ({"ant": ""}, r"names.values\(\)\[0\] is missing"),
+        ({"ant": 1.5}, "labels are ints or strings"),
+        ({"ant": ["x"]}, "labels are ints or strings"),
+        ({True: "x"}, "labels are ints or strings"),
+        ({1: "x"}, "names renames 1, which is no class"),
+        ({}, "names is {}: give"),
+        ([("ant", "x")], "give {old name: new name}"),
+        ("ant", "give {old name: new name}"),
+        (None, "give {old name: new name}"),
+    ],
+)
+def test_a_renaming_that_cannot_be_is_refused_and_changes_nothing(
+    learner: Learner, names: Any, said: str
+) -> None:
+    learner.fit(X, Y)
+    with pytest.raises(BadInput, match=said) as caught:
+        learner.rename(names)
+    assert "\n" not in str(caught.value)
+    assert learner.classes_.tolist() == ["ant", "bee", "cat"]
+    assert len(learner._describe()["history"]) == 1
+
+
+def test_an_int_for_true_is_no_class() -> None:
+    learner = IForest(n_estimators=5).fit(X, [0, 1, 2] * 10)
+    with pytest.raises(BadInput, match="labels are ints or strings"):
+        learner.rename({True: 5})

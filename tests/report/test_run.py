@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -104,3 +105,28 @@ def test_accuracy_matrix_has_a_row_for_each_group_that_has_classes(run: Run) -> 
 def test_marks_differ_until_every_colour_has_every_shape() -> None:
     many = marks([str(i) for i in range(COLOURS * SHAPES)])
     assert len(set(many.values())) == COLOURS * SHAPES
+
+
+def test_labels_nobody_gave_are_told_where_there_are_any(
+    run: Run, make_run: MakeRun, tmp_path: Path
+) -> None:
+    assert summary.window_table(run).columns == summary.WINDOW_COLUMNS
+    other = Run.read(make_run(tmp_path, query=4))
+    first, *rest = other.records
+    records = [replace(first, n_propagated=50, propagated_right=0.9), *rest]
+    other = replace(other, records=records)
+    table = summary.window_table(other)
+    assert table.columns[-2:] == ("taught unasked", "rightly so")
+    assert table.rows[0][-2:] == (50, 0.9)
+    said = summary.sentence(other, Summary.of(other))
+    assert "asked for 120 labels that named 50 other instances too, 90 % of them rightly" in said
+
+
+def test_a_run_that_asked_nobody_says_how_many_classes_it_made(
+    make_run: MakeRun, tmp_path: Path
+) -> None:
+    run = Run.read(make_run(tmp_path, query="self"))
+    records = [replace(record, named={f"novel-{record.window}": "5"}) for record in run.records]
+    said = summary.sentence(run, Summary.of(replace(run, records=records)))
+    assert "without asking anybody" in said
+    assert "label" not in said.split("It counted")[1].split(".")[0]

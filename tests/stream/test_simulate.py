@@ -500,3 +500,23 @@ def test_too_few_classes_are_refused_with_what_is_needed(
     X = np.random.default_rng(0).normal(size=(len(y), 2))
     with pytest.raises(BadInput, match=message):
         make(Dataset.from_arrays("few", X, y, X, y))
+
+
+@SCENARIOS
+def test_labels_as_text_change_nothing_else(make: Callable[..., Stream]) -> None:
+    stream = make(INTS, seed=3, n_quiet=1)
+    text = stream.with_text_labels()
+    assert text.plan.initial == tuple(map(str, stream.plan.initial))
+    assert text.plan.arrivals == {str(c): window for c, window in stream.plan.arrivals.items()}
+    for ours, theirs in zip(text, stream, strict=True):
+        assert ours.y.tolist() == [str(label) for label in theirs.y.tolist()]
+        assert (ours.novel, ours.known) == tuple(
+            tuple(map(str, classes)) for classes in (theirs.novel, theirs.known)
+        )
+        assert np.array_equal(ours.X, theirs.X)
+        assert ours.ids.tolist() == theirs.ids.tolist()
+    for ours, theirs in ((text.initial, stream.initial), (text.holdout, stream.holdout)):
+        assert ours.y.tolist() == [str(label) for label in theirs.y.tolist()]
+        assert np.array_equal(ours.X, theirs.X)
+    assert stream.initial.y.dtype.kind == "i"
+    assert text.with_text_labels() is text

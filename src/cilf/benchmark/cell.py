@@ -18,6 +18,9 @@ from cilf.evaluate.records import RunFolder
 from cilf.evaluate.run import steps
 from cilf.learners import Learner
 from cilf.stream import Stream
+from cilf.stream.queries import RANDOM
+
+BEFORE = {"strategy": RANDOM, "propagate": None}  # what all runs did before they could say it
 
 
 @dataclass(frozen=True)
@@ -50,19 +53,18 @@ class Cell:
         return self._records(folder, new)
 
     def _records(self, folder: RunFolder, new: bool) -> Iterator[WindowRecord]:
-        config = self.config
+        asking = self.config.asking
         journal = self._begin(folder, new)
         yield from journal.finished
-        done = len(journal.finished)
-        for step in steps(journal.learner, self.stream, config.query, config.n_novel, done=done):
+        for step in steps(journal.learner, self.stream, asking, finished=journal.finished):
             # Drawn first: what the journal calls finished has all its files.
-            folder.write_drawing(step.window.index, draw(step, seed=config.seed))
+            folder.write_drawing(step.window.index, draw(step, seed=self.config.seed))
             journal.keep(step.record)
             yield step.record
 
     def _begin(self, folder: RunFolder, new: bool) -> Journal:
         try:
-            return Journal.begin(folder.path, self.learner, self.stream)
+            return Journal.begin(folder.path, self.learner, self.config.asking.shown(self.stream))
         except CilfError:
             if new:  # refused before it began: the folder is free for the next try
                 folder.clear()
@@ -95,6 +97,7 @@ class Cell:
 
     def _require_same(self, folder: RunFolder, run: dict[str, Any]) -> None:
         about = json.loads(json.dumps(self.describe()))
+        run = BEFORE | run
         if unsaid := [name for name in about if name not in run]:
             raise BadConfig(
                 f"cannot resume {folder.path}: its run.json does not say {unsaid[0]!r}, so an "

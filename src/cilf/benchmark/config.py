@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -15,11 +16,13 @@ from cilf.core import validation
 from cilf.data import Dataset, load_dataset
 from cilf.data.options import Options
 from cilf.errors import BadConfig
-from cilf.evaluate.run import check_asking
+from cilf.evaluate import Asking
 from cilf.learners import LEARNERS, Learner, make
 from cilf.stream import Stream
+from cilf.stream.queries import RANDOM, Query
 
 STREAM_PREFIX = "stream."  # of a change that is meant for the stream, not for the learner
+ASKING = tuple(field.name for field in dataclasses.fields(Asking))
 WORDS: dict[str, bool | None] = {"true": True, "false": False, "none": None, "null": None}
 
 
@@ -38,8 +41,10 @@ class RunConfig(BaseModel):
     scenario: str
     seed: int = 0
     scale: str
-    query: float = 1.0
+    query: Query = 1.0
     n_novel: int | str | None = None
+    strategy: str = RANDOM
+    propagate: float | None = None
     parameters: dict[str, Any] = {}  # of the learner
     stream: dict[str, Any] = {}  # arguments of the stream
     loading: dict[str, Any] = {}  # keyword options of load_dataset
@@ -49,13 +54,13 @@ class RunConfig(BaseModel):
         cls, *, data: str | os.PathLike[str], scale: str | None = None, **values: Any
     ) -> RunConfig:
         """A config whose every name is known; the scale is the data set's usual one if None."""
+        Asking(**{name: values[name] for name in ASKING if name in values})
         source = os.fspath(data) if isinstance(data, os.PathLike) else data
         try:
             config = cls(data=source, scale=scale or scales.default_scale(source), **values)
         except ValidationError as error:
             raise BadConfig(_in_one_line(error)) from error
         validation.whole_number("seed", config.seed, least=0)
-        check_asking(config.query, config.n_novel)
         validation.one_of("learner", config.learner, LEARNERS)
         validation.one_of("scenario", config.scenario, SCENARIOS)
         validation.one_of("scale", config.scale, scales.SCALES)
@@ -66,6 +71,11 @@ class RunConfig(BaseModel):
         for name in config.parameters:
             validation.one_of(f"parameter of {config.learner!r}", name, config._parameter_names())
         return config
+
+    @property
+    def asking(self) -> Asking:
+        """How the run asks."""
+        return Asking(**{name: getattr(self, name) for name in ASKING})
 
     @property
     def preset(self) -> Preset:
@@ -100,6 +110,20 @@ class RunConfig(BaseModel):
 
     def _parameter_names(self) -> list[str]:
         return LEARNERS[self.learner].parameter_names()
+
+
+def parse_query(text: str) -> Query:
+    """A budget for each cluster if it is a whole number, a share if it has a point.
+
+    >>> parse_query("5"), parse_query("1.0"), parse_query("self")
+    (5, 1.0, 'self')
+    """
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text
 
 
 def parse_changes(changes: Iterable[str]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -149,9 +173,14 @@ def first_difference(
             found = first_difference(ours, theirs, f"{within}{name}.")
             if found:
                 return found
-        elif ours != theirs:
+        elif ours != theirs or _means_otherwise(name, ours, theirs):
             return within + name, ours, theirs
     return None
+
+
+def _means_otherwise(name: str, ours: Any, theirs: Any) -> bool:
+    """Whether equal numbers say different things: 1 asks for one label, 1.0 for all."""
+    return name == "query" and type(ours) is not type(theirs)
 
 
 def _in_one_line(error: ValidationError) -> str:

@@ -30,6 +30,7 @@ CHECKS: dict[str, Check] = {
         state.check_same_seed_same_result,
         state.check_inputs_not_aliased,
         state.check_saved_goes_on_the_same,
+        state.check_rename_changes_names_only,
         state.check_memory_is_bounded,
         state.check_bad_input_is_refused,
         state.check_bad_input_changes_nothing,

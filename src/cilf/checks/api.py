@@ -71,6 +71,7 @@ def check_not_fitted(learner: Learner) -> None:
             "embed": lambda: learner.embed(X),
             "detect": lambda: learner.detect(X),
             "update": lambda: learner.update(X, y),
+            "rename": lambda: learner.rename({y[0]: "other"}),
             "save": lambda: learner.save(model),
             "classes_": lambda: learner.classes_,
         }

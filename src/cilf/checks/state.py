@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import tempfile
 from collections.abc import Callable, Iterator
@@ -105,6 +106,29 @@ def saved_and_loaded(learner: Learner) -> Learner:
     with tempfile.TemporaryDirectory() as folder:
         learner.save(folder)
         return load(folder, learner=type(learner), **own)
+
+
+@check
+def check_rename_changes_names_only(learner: Learner) -> None:
+    """rename returns self; order, predictions and what comes later stay, here and when saved."""
+    data = task()
+    plain, renamed = fitted(learner), fitted(learner)
+    other = {label: label + 100 for label in plain.classes_.tolist()[1:]}
+    require(renamed.rename(other) is renamed, "rename does not return the learner")
+    renamed = saved_and_loaded(renamed)
+    for each in (plain, renamed):
+        each.update(*data.answers)
+    expected = _renamed(plain.classes_, other)
+    require_same(renamed.classes_, expected, "classes_ after rename")
+    predicted = _renamed(plain.predict(data.fresh.X), other)
+    require_same(renamed.predict(data.fresh.X), predicted, "predict after rename")
+    before, after = (each.detect(data.fresh.X) for each in (plain, renamed))
+    changed = dataclasses.replace(before, label=_renamed(before.label, other))
+    require_same_detection(changed, after, "after rename")
+
+
+def _renamed(labels: Array, names: dict[int, int]) -> Array:
+    return np.array([names.get(label, label) for label in labels.tolist()])
 
 
 @check

@@ -105,6 +105,11 @@ class WindowRecord:
     n_queried: int
     seconds_detect: float
     seconds_update: float
+    n_propagated: int = 0  # instances taught under a label that nobody gave them
+    propagated_right: float = math.nan  # share of these labels that are true
+    named: Mapping[str, Label] = field(default_factory=dict)
+    """Classes the learner named itself in this window -> the true class of most of their members:
+    under that class they are scored from then on."""
 
     def to_json(self) -> dict[str, Any]:
         """A plain dictionary with null where a value is undefined."""

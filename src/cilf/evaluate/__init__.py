@@ -6,12 +6,14 @@ instances, and the labels that were asked for) and keeps the truth for the score
 """
 
 from cilf.evaluate import metrics
+from cilf.evaluate.asking import Asking
 from cilf.evaluate.journal import Journal
 from cilf.evaluate.records import Drawing, RunFolder, find_runs, read_records
 from cilf.evaluate.run import Step, run_stream, steps
 from cilf.evaluate.summary import summarize
 
 __all__ = [
+    "Asking",
     "Drawing",
     "Journal",
     "RunFolder",

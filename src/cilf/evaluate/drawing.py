@@ -31,7 +31,7 @@ def draw(step: Step, *, seed: int) -> Drawing:
         map=flat_map(found.embedding[rows], derived_seed(seed, "map", window.index)),
         truth=window.y[rows],
         novel=np.isin(window.y[rows], np.array(step.novel, dtype=window.y.dtype)),
-        label=found.label[rows],
+        label=step.label[rows],
         cluster=found.cluster[rows],
         novelty=found.novelty[rows],
         thumbnails=thumbnails(X),

@@ -12,14 +12,13 @@ import numpy as np
 
 from cilf.core import Detection, Label, Window, WindowRecord, validation
 from cilf.core.types import Array, Ints
-from cilf.errors import BadConfig
 from cilf.evaluate import metrics
+from cilf.evaluate.asking import Asking, Lesson, lesson, named_in, stands_for, true_names
 from cilf.evaluate.journal import Journal
+from cilf.evaluate.summary import mean
 from cilf.learners import Learner
-from cilf.stream import Oracle, Stream
-from cilf.stream.oracle import choose_queries
-
-TRUE = "true"  # as n_novel: the learner is told how many novel classes there are
+from cilf.stream import Stream
+from cilf.stream.queries import RANDOM, Query
 
 Result = TypeVar("Result")
 
@@ -30,6 +29,7 @@ class Step:
 
     window: Window
     detection: Detection
+    label: Array  # (n,) the detection's, with true classes for names the learner made up
     novel: tuple[Label, ...]  # classes in the window that the learner had never been told about
     matching: Mapping[int, Label]  # found cluster -> the novel class it stands for
     queried: Ints  # rows of the window whose labels were asked for
@@ -39,9 +39,11 @@ class Step:
 def run_stream(
     learner: Learner,
     stream: Stream,
-    query: float = 1.0,
+    query: Query = 1.0,
     n_novel: int | str | None = None,
     resume: str | Path | None = None,
+    strategy: str = RANDOM,
+    propagate: float | None = None,
 ) -> Iterator[WindowRecord]:
     """Fit a learner on the start of a stream, then yield one record for each window.
 
@@ -49,19 +51,26 @@ def run_stream(
         learner: is fitted afresh on ``stream.initial``.
         stream: its windows come in order; the learner never sees the hold-out set, nor labels
             that were not asked for.
-        query: share of the instances believed novel whose labels are asked for.
+        query: how many labels to ask for. A float is a share of the instances believed novel, an
+            int a budget for each novel cluster: 1.0 asks for all, 1 for one of each cluster.
+            "self" asks for none: every cluster becomes a class ``novel-1``, ``novel-2``, ..., and
+            labels that are whole numbers reach the learner as text.
         n_novel: None has the learner find the number of novel classes; an int is handed to it
             in every window, "true" hands it the true number.
         resume: a folder that keeps records and the learner after each window. If it already
             holds some, their records come first, and a *copy* of the learner read from there
             goes on; ``learner`` itself then stays as it is.
+        strategy: which instances to ask about: "random", "representative", "uncertain" or
+            "mixed"; see :func:`cilf.stream.choose_queries`.
+        propagate: None, or the share of a cluster's answers that have to agree for the rest of
+            the cluster to be taught under the same label; see
+            :func:`cilf.stream.propagate_answers`.
 
     What it does, but for the scores, the timing and the folder:
 
         >>> from cilf.data import load_dataset
         >>> from cilf.learners.iforest import IForest
-        >>> from cilf.stream import multiple_novel
-        >>> from cilf.stream.oracle import choose_queries
+        >>> from cilf.stream import choose_queries, multiple_novel
         >>> stream = multiple_novel(load_dataset("digits"), n_windows=2)
         >>> learner = IForest().fit(*stream.initial)
         >>> for window in stream:
@@ -76,26 +85,24 @@ def run_stream(
         >>> [record.n_novel_true for record in run_stream(IForest(), stream)]
         [2, 2]
     """
-    check_asking(query, n_novel)  # now, not when the first record is asked for
+    asking = Asking(query, n_novel, strategy, propagate)  # now, not with the first record
     if resume is None:
-        return _records(learner, stream, query, n_novel)
-    return _kept_records(learner, stream, query, n_novel, Path(resume))
+        return _records(learner, stream, asking)
+    return _kept_records(learner, stream, asking, Path(resume))
 
 
-def _records(
-    learner: Learner, stream: Stream, query: float, n_novel: int | str | None
-) -> Iterator[WindowRecord]:
-    learner.fit(*stream.initial)
-    for step in steps(learner, stream, query, n_novel):
+def _records(learner: Learner, stream: Stream, asking: Asking) -> Iterator[WindowRecord]:
+    learner.fit(*asking.shown(stream).initial)
+    for step in steps(learner, stream, asking):
         yield step.record
 
 
 def _kept_records(
-    learner: Learner, stream: Stream, query: float, n_novel: int | str | None, folder: Path
+    learner: Learner, stream: Stream, asking: Asking, folder: Path
 ) -> Iterator[WindowRecord]:
-    journal = Journal.begin(folder, learner, stream)
+    journal = Journal.begin(folder, learner, asking.shown(stream))
     yield from journal.finished
-    for step in steps(journal.learner, stream, query, n_novel, done=len(journal.finished)):
+    for step in steps(journal.learner, stream, asking, finished=journal.finished):
         journal.keep(step.record)
         yield step.record
 
@@ -103,64 +110,67 @@ def _kept_records(
 def steps(
     learner: Learner,
     stream: Stream,
-    query: float = 1.0,
-    n_novel: int | str | None = None,
+    asking: Asking | None = None,
     *,
-    done: int = 0,
+    finished: Sequence[WindowRecord] = (),
 ) -> Iterator[Step]:
     """What :func:`run_stream` does to a *fitted* learner, with all there is to draw of it.
 
-    The first ``done`` windows are behind the learner already.
+    The windows of the ``finished`` records are behind the learner already.
     """
-    check_asking(query, n_novel)
-    for index in range(done + 1, len(stream) + 1):
-        yield _step(learner, stream, stream.window(index), query, n_novel)
-
-
-def check_asking(query: float, n_novel: int | str | None) -> None:
-    """Refuse a share to ask for, or a number of novel classes, that cannot be."""
-    validation.number("query", query, least=0.0, most=1.0)
-    if isinstance(n_novel, str):
-        if n_novel != TRUE:
-            raise BadConfig(f"n_novel is {n_novel!r}: give a whole number, {TRUE!r} or None.")
-    elif n_novel is not None:
-        validation.whole_number("n_novel", n_novel, least=0)
+    asking = asking or Asking()
+    shown, named = asking.shown(stream), named_in(finished)
+    for index in range(len(finished) + 1, len(shown) + 1):
+        step = _step(learner, shown, shown.window(index), asking, named)
+        named |= step.record.named
+        yield step
 
 
 def _step(
-    learner: Learner, stream: Stream, window: Window, query: float, n_novel: int | str | None
+    learner: Learner, stream: Stream, window: Window, asking: Asking, named: dict[str, Label]
 ) -> Step:
-    known: list[Label] = learner.classes_.tolist()
+    known: list[Label] = list(dict.fromkeys(true_names(learner.classes_, named).tolist()))
     novel = validation.in_order_of_appearance(window.y, known)
-    asked_for = len(novel) if isinstance(n_novel, str) else n_novel
+    asked_for = len(novel) if isinstance(asking.n_novel, str) else asking.n_novel
     detection, seconds_detect = _timed(lambda: learner.detect(window.X, n_novel=asked_for))
-    scores, matching = _scores(window, detection, known, novel)
+    label = true_names(detection.label, named)
+    scores, matching = _scores(window, detection, label, known, novel)
 
-    queried = choose_queries(detection, query, seed=stream.seed, window=window.index)
-    answers = Oracle(window).answer(queried)
-    _, seconds_update = _timed(lambda: _taught(learner, window.X[queried], answers))
+    taught = lesson(asking, window, detection, learner.classes_.tolist(), stream.seed)
+    _, seconds_update = _timed(lambda: _taught(learner, window.X[taught.rows], taught.labels))
 
+    made = stands_for(taught, window) if asking.asks_nobody else {}
     record = WindowRecord(
         window=window.index,
         n_known=len(known),
         n_novel_true=len(novel),
         n_novel_found=detection.n_novel,
         **scores,
-        holdout_accuracy=_holdout_accuracy(learner, stream, window.index),
-        n_queried=len(queried),
+        holdout_accuracy=_holdout_accuracy(learner, stream, window.index, named | made),
+        n_queried=len(taught.asked),
         seconds_detect=seconds_detect,
         seconds_update=seconds_update,
+        n_propagated=int(taught.propagated.sum()),
+        propagated_right=_propagated_right(taught, window, made),
+        named=made,
     )
-    return Step(window, detection, tuple(novel), matching, queried, record)
+    return Step(window, detection, label, tuple(novel), matching, taught.asked, record)
 
 
 def _taught(learner: Learner, X: Array, y: Array) -> Learner:
     return learner.update(X, y) if len(y) else learner
 
 
-def _holdout_accuracy(learner: Learner, stream: Stream, window: int) -> dict[int, float]:
-    predicted = learner.predict(stream.holdout.X)
+def _holdout_accuracy(
+    learner: Learner, stream: Stream, window: int, named: Mapping[str, Label]
+) -> dict[int, float]:
+    predicted = true_names(learner.predict(stream.holdout.X), named)
     return metrics.group_accuracy(stream.holdout.y, predicted, stream.plan.arrivals, window)
+
+
+def _propagated_right(taught: Lesson, window: Window, made: Mapping[str, Label]) -> float:
+    right = true_names(taught.labels, made) == window.y[taught.rows]
+    return mean(right[taught.propagated].tolist())
 
 
 def _timed(work: Callable[[], Result]) -> tuple[Result, float]:
@@ -170,16 +180,20 @@ def _timed(work: Callable[[], Result]) -> tuple[Result, float]:
 
 
 def _scores(
-    window: Window, detection: Detection, known: Sequence[Label], novel: Sequence[Label]
+    window: Window,
+    detection: Detection,
+    label: Array,
+    known: Sequence[Label],
+    novel: Sequence[Label],
 ) -> tuple[dict[str, Any], dict[int, Label]]:
     """The scores of a detection by their names in the record, and what each cluster stands for."""
     classes = [*known, *novel]
     code = {label: i for i, label in enumerate(classes)}
     truth = np.array([code[label] for label in window.y.tolist()], dtype=np.int64)
-    label = np.array([code[label] for label in detection.label.tolist()], dtype=np.int64)
+    believed = np.array([code[name] for name in label.tolist()], dtype=np.int64)
     n_known = len(known)
     matching = metrics.match_clusters(detection.cluster, truth, n_known)
-    predicted = metrics.resolve(label, detection.cluster, matching)
+    predicted = metrics.resolve(believed, detection.cluster, matching)
     of_known = truth < n_known
     scores = {
         "na": metrics.normalized_accuracy(truth, predicted, n_known),

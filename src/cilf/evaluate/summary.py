@@ -28,7 +28,8 @@ def summarize(
       window on the initial classes, on the groups that came later, on all groups;
     - ``forgetting_from_best``, and ``forgetting`` when the records of ``joint`` on the same
       stream are given;
-    - totals: ``n_windows``, ``n_queried``, ``seconds_detect``, ``seconds_update``.
+    - totals: ``n_windows``, ``n_queried``, ``n_propagated`` (and ``propagated_right``, the share
+      of those labels that are true), ``seconds_detect``, ``seconds_update``.
 
     What no window defines is NaN.
     """
@@ -93,6 +94,14 @@ def _totals(records: Sequence[WindowRecord]) -> dict[str, float]:
     return {
         "n_windows": len(records),
         "n_queried": sum(record.n_queried for record in records),
+        **_propagated(records),
         "seconds_detect": sum(record.seconds_detect for record in records),
         "seconds_update": sum(record.seconds_update for record in records),
     }
+
+
+def _propagated(records: Sequence[WindowRecord]) -> dict[str, float]:
+    some = [record for record in records if record.n_propagated]
+    total = sum(record.n_propagated for record in some)
+    right = sum(record.n_propagated * record.propagated_right for record in some)
+    return {"n_propagated": total, "propagated_right": right / total if total else math.nan}

@@ -141,6 +141,28 @@ class Learner(ABC):
         self._history = [*self._history, _event("update", len(y), arrived)]
         return self
 
+    def rename(self, names: Mapping[Label, Label]) -> Self:
+        """Give classes other names, ``{old: new}``; what was learned, and its order, stays.
+
+        >>> from cilf.learners.iforest import IForest
+        >>> learner = IForest().fit([[0.0], [1.0], [5.0]], ["ant", "bee", "novel-1"])
+        >>> learner.rename({"novel-1": "cat"}).classes_.tolist()
+        ['ant', 'bee', 'cat']
+        """
+        self._require_fitted()
+        changes = _renaming(names, self._classes)
+        self._classes = [changes.get(label, label) for label in self._classes]
+        event = _event("rename", 0, list(changes.values())) | {"old_classes": list(changes)}
+        self._history = [*self._history, event]
+        return self
+
+    @property
+    def former_names(self) -> list[Label]:
+        """Names that classes had before they were renamed, in order."""
+        self._require_fitted()
+        former = [label for event in self._history for label in event.get("old_classes", ())]
+        return [label for label in dict.fromkeys(former) if label not in self._classes]
+
     def features_for(self, X: Any) -> str | None:
         """The frozen network that ``fit`` would see these instances through, if any."""
         return self._wanted_features(validation.raw_instances(X))
@@ -236,7 +258,7 @@ class Learner(ABC):
 
     @property
     def _n_updates(self) -> int:
-        return len(self._history) - 1
+        return sum(event["event"] == "update" for event in self._history)
 
     def _describe(self) -> dict[str, Any]:
         return {
@@ -275,6 +297,29 @@ def _directions(features: Floats) -> Floats:
 def _positions(y: Array, classes: list[Label]) -> Ints:
     position = {label: i for i, label in enumerate(classes)}
     return np.array([position[label] for label in y.tolist()], dtype=np.int64)
+
+
+def _renaming(names: Any, classes: list[Label]) -> dict[Label, Label]:
+    """Checked ``{old: new}``."""
+    if not isinstance(names, Mapping) or not names:
+        raise BadInput(f"names is {names!r}: give {{old name: new name}}, one for each class.")
+    old = validation.labels(list(names), n=len(names), name="names").tolist()
+    new = validation.labels(list(names.values()), n=len(names), name="names.values()").tolist()
+    if unknown := [label for label in old if label not in classes]:
+        raise BadInput(
+            f"names renames {unknown[0]!r}, which is no class of this learner: its classes are "
+            f"{', '.join(map(repr, classes))}."
+        )
+    changes = dict(zip(old, new, strict=True))
+    renamed = [changes.get(label, label) for label in classes]
+    if len({type(label) for label in renamed}) > 1:
+        raise BadInput(
+            f"names has new names of another kind ({new[0]!r}) than the classes that keep theirs: "
+            "use strings for all classes, or ints for all."
+        )
+    if twice := [label for label in new if renamed.count(label) > 1]:
+        raise BadInput(f"names would give two classes the name {twice[0]!r}: choose another.")
+    return changes
 
 
 def _event(kind: str, n_instances: int, classes: list[Label]) -> dict[str, Any]:

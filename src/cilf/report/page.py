@@ -18,6 +18,7 @@ from cilf.report.summary import Summary, percent
 from cilf.report.tables import Table, is_missing, show
 
 SHAREABLE = ("data", "scenario", "scale")
+FACTS = ("scale", "query", "strategy", "propagate", "n_novel", "started", "commit")
 MOST_PICTURED = 8  # runs on one page that get maps and contact sheets
 
 
@@ -138,7 +139,7 @@ def _window_view(run: Run, record: WindowRecord) -> dict[str, Any]:
 def _made(run: Run) -> list[tuple[str, list[tuple[str, str]]]]:
     """Blocks of (name, value): what it takes to make the run again."""
     about = run.about
-    facts = {key: about.get(key) for key in ("scale", "query", "n_novel", "started", "commit")}
+    facts = {key: about.get(key) for key in FACTS}
     blocks = {
         "Run": facts,
         "Data": summary.data_facts(run.dataset) | _seen_through(run),
@@ -166,6 +167,7 @@ def command(about: dict[str, Any]) -> str:
     """
     given = [(key, about.get(key)) for key in ("learner", "data", "scenario", "seed", "scale")]
     given += [("query", about.get("query")), ("n-novel", about.get("n_novel"))]
+    given += [(key, about.get(key)) for key in ("strategy", "propagate")]
     given += [("set", change) for change in about.get("changes") or ()]
     options = [f"--{key} {shlex.quote(str(value))}" for key, value in given if value is not None]
     return " ".join(["cilf run", *options])

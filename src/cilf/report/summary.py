@@ -11,11 +11,13 @@ from cilf.core import WindowRecord
 from cilf.evaluate.summary import mean, summarize
 from cilf.report.run import Run
 from cilf.report.tables import MISSING, Cell, Table
+from cilf.stream.queries import SELF
 
 WINDOW_COLUMNS = (
     "window", "true K", "found K", "NA", "Macro-F", "Micro-F", "AUROC", "hold-out old",
     "hold-out new", "queried", "seconds",
 )  # fmt: skip
+PROPAGATED_COLUMNS = ("taught unasked", "rightly so")  # only where there is something to say
 RUN_COLUMNS = (
     "run", "learner", "data", "scenario", "scale", "seed", "windows", "K exact", "NA", "Macro-F",
     "Micro-F", "AUROC", "hold-out first", "hold-out all", "queried", "seconds",
@@ -44,6 +46,8 @@ class Summary:
     holdout_first: float  # after the last window: accuracy on the initial classes
     holdout_all: float  # and on every class that has come
     n_queried: int
+    n_propagated: int  # instances taught under a label that nobody gave them
+    propagated_right: float  # share of these labels that are true
     seconds: float
 
     @classmethod
@@ -58,14 +62,18 @@ class Summary:
             holdout_first=numbers["holdout_first"],
             holdout_all=_mean_over_classes(run, last),
             n_queried=sum(r.n_queried for r in records),
+            n_propagated=sum(r.n_propagated for r in records),
+            propagated_right=numbers["propagated_right"],
             seconds=numbers["seconds_detect"] + numbers["seconds_update"],
         )
 
 
 def window_table(run: Run) -> Table:
     """One row per window."""
-    rows = tuple(_window_row(record) for record in run.records)
-    return Table(f"Windows of {run.name}", WINDOW_COLUMNS, rows)
+    propagated = any(record.n_propagated for record in run.records)
+    columns = (*WINDOW_COLUMNS, *(PROPAGATED_COLUMNS if propagated else ()))
+    rows = tuple(_window_row(record, propagated) for record in run.records)
+    return Table(f"Windows of {run.name}", columns, rows)
 
 
 def run_table(runs: Sequence[Run], names: Sequence[str]) -> Table:
@@ -121,11 +129,22 @@ def percent(value: float) -> str:
 
 
 def _counting(run: Run, summary: Summary) -> str:
-    asked = f"asked for {_count(summary.n_queried, 'label', 'labels')}"
+    asked = _asked(run, summary)
     if run.about.get("n_novel") is not None:
         return f"It was told how many new classes to look for, and {asked}."
     exact = f"{summary.n_exact} of {_count(summary.n_windows, 'window', 'windows')}"
     return f"It counted the new classes exactly in {exact}, and {asked}."
+
+
+def _asked(run: Run, summary: Summary) -> str:
+    if run.about.get("query") == SELF:
+        made = sum(len(record.named) for record in run.records)
+        return f"made {_count(made, 'class', 'classes')} of its own of them without asking anybody"
+    asked = f"asked for {_count(summary.n_queried, 'label', 'labels')}"
+    if not summary.n_propagated:
+        return asked
+    others = _count(summary.n_propagated, "other instance", "other instances")
+    return f"{asked} that named {others} too, {percent(summary.propagated_right)} of them rightly"
 
 
 def _remembering(summary: Summary) -> str:
@@ -148,12 +167,13 @@ def _mean_over_classes(run: Run, holdout: Mapping[int, float]) -> float:
     return sum(n * holdout[g] for g, n in weights.items()) / total if total else math.nan
 
 
-def _window_row(record: WindowRecord) -> tuple[Cell, ...]:
+def _window_row(record: WindowRecord, propagated: bool) -> tuple[Cell, ...]:
     later = [value for group, value in record.holdout_accuracy.items() if group >= 1]
     return (
         record.window, record.n_novel_true, record.n_novel_found, record.na, record.macro_f,
         record.micro_f, record.auroc, record.holdout_accuracy.get(0, math.nan), mean(later),
         record.n_queried, round(_seconds(record), 2),
+        *((record.n_propagated, record.propagated_right) if propagated else ()),
     )  # fmt: skip
 
 

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
-
-from cilf.core import Detection, Window
-from cilf.core.random import generator
+from cilf.core import Window
 from cilf.core.types import Array, Ints
 
 
@@ -22,10 +17,3 @@ class Oracle:
         """The true labels of these instances."""
         self.n_answered += len(rows)
         return self._truth[rows]
-
-
-def choose_queries(detection: Detection, share: float, *, seed: int, window: int) -> Ints:
-    """A random share of the instances believed novel (at least one, if any and share > 0)."""
-    novel = np.flatnonzero(detection.is_novel)
-    wanted = math.ceil(share * len(novel) - 1e-9)
-    return np.sort(generator(seed, "query", window).permutation(novel)[:wanted])

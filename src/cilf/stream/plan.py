@@ -59,6 +59,15 @@ class Plan:
             arrivals |= dict.fromkeys(window.novel, index)
         return arrivals
 
+    def with_text_labels(self) -> Plan:
+        """The same plan with every label as text."""
+        windows = (PlannedWindow(_texts(w.novel), _texts(w.known)) for w in self.windows)
+        return Plan(_texts(self.initial), tuple(windows))
+
+
+def _texts(labels: Sequence[Label]) -> tuple[str, ...]:
+    return tuple(str(label) for label in labels)
+
 
 def make_plan(
     classes: Sequence[Label],

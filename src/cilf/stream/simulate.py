@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from cilf.core import Label, Labelled, Window, validation
 from cilf.core.random import generator
 from cilf.core.types import Array, Ints
 from cilf.data import Dataset
+from cilf.data.dataset import Split
 from cilf.errors import BadConfig, BadInput
 from cilf.stream.plan import Plan, make_plan, paper_protocol
 
@@ -68,11 +69,30 @@ class Stream:
         found = Counter(y.tolist())
         return {label: found[label] for label in classes}
 
+    def with_text_labels(self) -> Stream:
+        """The same stream with whole-number labels as text, beside which other names can stand."""
+        if self.initial.y.dtype.kind == "U":
+            return self
+        data, holdout = self._dataset, self.holdout
+        return replace(
+            self,
+            plan=self.plan.with_text_labels(),
+            initial=self.initial._replace(y=self.initial.y.astype(str)),
+            holdout=holdout._replace(y=holdout.y.astype(str)),
+            _dataset=replace(
+                data, train=_named_by_text(data.train), test=_named_by_text(data.test)
+            ),
+        )
+
     def _check(self, index: int, first: int) -> None:
         if not first <= index <= len(self):
             raise BadConfig(
                 f"index is {index}: the windows of this stream are {first} to {len(self)}."
             )
+
+
+def _named_by_text(split: Split) -> Split:
+    return replace(split, y=split.y.astype(str))
 
 
 def single_novel(
