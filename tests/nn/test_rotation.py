@@ -42,17 +42,20 @@ def test_images_that_are_not_square_are_turned_upside_down_only(
 ) -> None:
     task = RotationTask(network(shape), bars(4, shape), weight=1.0, seed=0)
     assert task.head.out_features == n_turns
-    assert float(task(network(shape), bars(4, shape)).detach()) > 0
+    copies, turns = task.turned(bars(64, shape))
+    assert copies.shape == (64, 1, *shape)
+    assert sorted(turns.unique().tolist()) == list(range(n_turns))
 
 
 def test_equal_seeds_draw_equal_turns_and_the_weight_scales_the_loss() -> None:
     x, net = bars(16), network()
     net.eval()
-    once, again, double = (
-        float(RotationTask(net, x, weight=weight, seed=3)(net, x).detach())
-        for weight in (1.0, 1.0, 2.0)
-    )
-    assert once == again == pytest.approx(double / 2)
+    found = []
+    for weight in (1.0, 1.0, 2.0):
+        task = RotationTask(net, x, weight=weight, seed=3)
+        copies, turns = task.turned(x)
+        found.append(float(task(net.features(copies), turns).detach()))
+    assert found[0] == found[1] == pytest.approx(found[2] / 2)
 
 
 def test_the_task_is_learned_beside_an_objective_that_asks_nothing() -> None:

@@ -533,7 +533,7 @@ class CILF(Learner):
 
     def _task(
         self, network: Network, x: Tensor, weight: float, *purpose: str | int
-    ) -> training.Task | None:
+    ) -> RotationTask | None:
         if weight == 0 or x.ndim != 4:
             return None
         return RotationTask(network, x, weight=weight, seed=derived_seed(self.seed, *purpose))

@@ -41,13 +41,12 @@ def excess_mass(
     simplest clustering that voted so, without the clusters that are not real: often they hold
     single strange instances.
     """
+    finest = clusterings[max(clusterings)]  # its known clusters hold the fewest novel instances
+    closest = apart(_known_groups(finest, z, calibration, calibration_y), leniency, generator)
     found: dict[int, list[Tensor]] = {}
     for k, clusters in clusterings.items():
         real = real_clusters(clusters, calibration, surplus, doubt, least_share)
-        groups = [z[clusters.assignment == cluster] for cluster in real]
-        known = _known_groups(clusters, z, calibration, calibration_y)
-        closest = apart(known, leniency, generator) if len(groups) > 1 else 0.0
-        found[k] = joined(groups, closest)
+        found[k] = joined([z[clusters.assignment == cluster] for cluster in real], closest)
     votes = [len(groups) for k, groups in found.items() if k > 0]
     n_novel = round(float(np.quantile(votes, MAJORITY))) if votes else 0
     agreeing = [groups for groups in found.values() if len(groups) == n_novel]
@@ -117,11 +116,16 @@ def apart(known: list[Tensor], leniency: float, generator: torch.Generator) -> f
     if not known:
         return 0.0
     halves = float(np.median([halves_separation(members, generator) for members in known]))
-    neighbours = [
-        min((separation(a, b) for b in known if b is not a), default=halves) for a in known
-    ]
-    whole = max(float(np.median(neighbours)), halves)
+    whole = max(float(np.median(_to_neighbours(known))), halves) if len(known) > 1 else halves
     return float(halves ** (1 - leniency) * whole**leniency)
+
+
+def _to_neighbours(groups: list[Tensor]) -> list[float]:
+    """Separation of each group from the one whose mean lies nearest."""
+    means = torch.stack([members.mean(0) for members in groups])
+    distances = squared_distances(means, means).fill_diagonal_(torch.inf)
+    nearest = distances.argmin(1).tolist()
+    return [separation(a, groups[b]) for a, b in zip(groups, nearest, strict=True)]
 
 
 def halves_separation(members: Tensor, generator: torch.Generator) -> float:

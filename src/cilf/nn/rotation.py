@@ -28,18 +28,21 @@ class RotationTask(nn.Module):
             self.head = nn.Linear(network.head.in_features, 4 // self.step)
         self.to(network.device)
 
-    def forward(self, network: Network, x: Tensor) -> Tensor:
-        """Weighted cross entropy of the turns of randomly turned copies of these images."""
+    def turned(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Copies of these images, each turned at random, and by how many turns."""
         n_turns = self.head.out_features
         turns = torch.randint(n_turns, (len(x),), generator=self.draws).to(x.device)
-        seen = self.head(network.features(turned(x, turns * self.step)))
-        return self.weight * F.cross_entropy(seen, turns)
+        return turned(x, turns * self.step), turns
+
+    def forward(self, features: Tensor, turns: Tensor) -> Tensor:
+        """Weighted cross entropy of the turns, from the features of turned images."""
+        return self.weight * F.cross_entropy(self.head(features), turns)
 
 
 def turned(x: Tensor, quarters: Tensor) -> Tensor:
     """Each image of (n, c, h, w) by its own number of quarter turns."""
     copies = x.float().clone()
-    for quarter in quarters.unique().tolist():
+    for quarter in set(quarters.tolist()):
         chosen = quarters == quarter
         copies[chosen] = copies[chosen].rot90(quarter, dims=(2, 3))
     return copies

@@ -14,13 +14,12 @@ from cilf.core.random import isolated_torch, torch_generator
 from cilf.errors import BadConfig
 from cilf.nn.augment import make_augmentation
 from cilf.nn.network import Network
+from cilf.nn.rotation import RotationTask
 
 Objective = Callable[[Tensor, Tensor], Tensor]
 """(embeddings of a batch, their row numbers) -> loss."""
 Batches = Callable[[int], Iterable[Tensor]]
 """Epoch number (0, 1, ...) -> the row numbers of each batch."""
-Task = Callable[[Network, Tensor], Tensor]
-"""(network, instances of a batch) -> a loss that needs no labels, added to the objective."""
 
 
 @dataclass(frozen=True)
@@ -70,15 +69,15 @@ def epochs(
     *,
     seed: int,
     purpose: str,
-    task: Task | None = None,
+    task: RotationTask | None = None,
 ) -> Iterator[Epoch]:
     """Train ``network`` on rows of ``X``, and yield after each epoch.
 
     The caller may use the epoch's embeddings (to anneal prototypes, say) before the next one
     starts, and may stop early by leaving the loop. The network comes back in evaluation mode.
-    A ``task`` that is a module is trained along.
+    A ``task`` is trained along.
     """
-    trained = [*network.parameters(), *(task.parameters() if isinstance(task, nn.Module) else [])]
+    trained = [*network.parameters(), *(task.parameters() if task else [])]
     optimizer = torch.optim.SGD(
         trained,
         lr=settings.learning_rate,
@@ -124,7 +123,7 @@ def _one_epoch(
     instances: Callable[[Tensor], Tensor],
     batches: Iterable[Tensor],
     objective: Objective,
-    task: Task | None,
+    task: RotationTask | None,
     optimizer: torch.optim.Optimizer,
     clip: float | None,
     number: int,
@@ -135,10 +134,14 @@ def _one_epoch(
     for rows in batches:
         network.train(len(rows) > 1)  # one instance has no batch statistics
         x = instances(rows)
-        z = network(x)
-        loss = objective(z, rows)
-        if task is not None:
-            loss = loss + task(network, x)
+        if task is None:
+            z = network(x)
+            loss = objective(z, rows)
+        else:  # one pass for both: their batch statistics are the same
+            copies, turns = task.turned(x)
+            features = network.features(torch.cat([x, copies]))
+            z = network.embedding(features[: len(x)])
+            loss = objective(z, rows) + task(features[len(x) :], turns)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         if clip is not None:
