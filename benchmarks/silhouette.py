@@ -88,12 +88,13 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=RESULT, help="where to write the record")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
+    about = provenance()
     with threadpool_limits(options.threads):
         results = measure(options.rounds)
     record = {
         "command": f"python benchmarks/silhouette.py --threads {options.threads} "
         f"--rounds {options.rounds}",
-        **provenance(),
+        **about,
         "instances": N_INSTANCES,
         "dimensions": SIZE,
         "target_ratio": TARGET_RATIO,
