@@ -54,11 +54,15 @@ def choose_queries(
         return np.empty(0, dtype=np.int64)
     if strategy == RANDOM:
         return _at_random(detection, query, generator(seed, "query", window))
-    chosen = [
-        BY_PLACE[strategy](detection, members, _wanted(query, len(members)))
-        for members in _clusters(detection)
-    ]
+    chosen = [_of(members, detection, query, strategy) for members in _clusters(detection)]
     return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *chosen]))
+
+
+def _of(members: Ints, detection: Detection, query: float, strategy: str) -> Ints:
+    wanted = _wanted(query, len(members))
+    if wanted == len(members):  # there is nothing to choose
+        return members
+    return BY_PLACE[strategy](detection, members, wanted)
 
 
 def check_query(query: Any) -> None:
