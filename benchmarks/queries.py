@@ -111,14 +111,17 @@ def draw(rows: list[dict[str, Any]], options: argparse.Namespace, path: Path) ->
     from matplotlib import pyplot
 
     mpl.rcParams["svg.hashsalt"] = "cilf"  # the same picture is the same file
-    figure, panels = pyplot.subplots(1, len(CURVES), figsize=(9.5, 3.8), sharey=True)
+    figure, panels = pyplot.subplots(1, len(CURVES), figsize=(9.5, 4.2), sharey=True)
     for axes, (name, title) in zip(panels, CURVES.items(), strict=True):
         for scenario, colour in COLOURS.items():
             _draw_curve(axes, [row for row in rows if row["scenario"] == scenario], name, colour)
         _label(axes, title)
-    panels[-1].legend(frameon=False, loc="lower right")
+    panels[0].set_ylim(top=1.0)  # once all is drawn: it ends the search for the other limit
     figure.suptitle(f"{options.learner} on {options.data}, {len(options.seeds)} seeds")
-    figure.tight_layout()
+    figure.legend(
+        *panels[0].get_legend_handles_labels(), loc="lower center", ncols=4, frameon=False
+    )
+    figure.tight_layout(rect=(0, 0.07, 1, 1))
     figure.savefig(path, metadata={"Date": None})
 
 
@@ -140,7 +143,6 @@ def _label(axes: Any, title: str) -> None:
     axes.minorticks_off()
     axes.set_xlabel("share of the instances believed new that is asked about")
     axes.grid(alpha=0.3)
-    axes.set_ylim(top=1.0)
 
 
 def main() -> None:

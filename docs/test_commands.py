@@ -10,7 +10,7 @@ import pytest
 
 from cilf import cli
 
-PAGES = ("own_data.md",)
+PAGES = ("own_data.md", "queries.md")
 
 
 def commands(page: str) -> list[str]:
