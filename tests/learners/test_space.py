@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from cilf.learners.space import Space
+from cilf.learners.space import Space, _main_directions
 
 
 def normal(*shape: int, seed: int = 0) -> Tensor:
@@ -83,3 +83,15 @@ def test_views_that_do_not_vary_do_no_harm() -> None:
     space = Space.fitted([flat], torch.arange(20) % 2, [flat], size=3, whitening=1.0)
     assert space.scales == (1.0,)
     assert torch.isfinite(space.join([flat])).all()
+
+
+def test_of_many_dimensions_the_main_ones_are_found_without_the_whole_covariance() -> None:
+    draws = torch.Generator().manual_seed(0)
+    spreads = torch.linspace(3, 0.3, 300).square()
+    points = torch.randn(500, 300, generator=draws) * spreads
+    centred = points - points.mean(0)
+    found = _main_directions(centred, 16)
+    _, vectors = torch.linalg.eigh(centred.T @ centred)
+    best = (centred @ vectors[:, -16:]).square().sum()
+    assert torch.allclose(found.T @ found, torch.eye(16), atol=1e-4)
+    assert float((centred @ found).square().sum() / best) > 0.999

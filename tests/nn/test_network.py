@@ -173,15 +173,20 @@ def test_embedding_is_the_head_on_the_features() -> None:
     assert torch.allclose(features @ net.head.weight.T + net.head.bias, z, atol=1e-5)
 
 
-def test_the_coarse_view_is_the_scaled_input_at_eight_pixels_a_side() -> None:
-    net = network((24, 5, 3))
-    x = as_tensor(some(4, (24, 5, 3)), CPU)
-    net.standardise(x)
-    coarse = views(net, x)[2].view(4, 3, 8, 5)
-    blocks = net.scaled(x).reshape(4, 3, 8, 3, 5).mean(3)  # three rows make one
-    assert torch.allclose(coarse, blocks, atol=1e-5)
+def test_inputs_are_scaled_vectors_or_what_the_patches_of_images_look_like() -> None:
     vectors = torch.randn(4, 24, generator=torch.Generator().manual_seed(0))
     assert torch.equal(views(network((24,)), vectors)[2], vectors)
+    net = network((24, 5, 3))
+    x = as_tensor(some(40, (24, 5, 3)), CPU)
+    net.standardise(x)
+    assert net.patches is not None
+    net.patches.learn(net.scaled(x), torch.Generator().manual_seed(0))
+    assert torch.equal(views(net, x)[2], net.patches(net.scaled(x)))
+
+
+def test_inputs_that_are_handed_in_are_not_made_again() -> None:
+    x, made = as_tensor(some(5, (8, 8)), CPU), torch.randn(5, 3)
+    assert views(network((8, 8)), x, made)[2] is made
 
 
 @pytest.mark.parametrize("instance_shape", INSTANCES)

@@ -230,6 +230,8 @@ class CILF(Learner):
         network = self._make_network(X.shape[1:], self._wanted_architecture())
         x, labels = self._tensors(known, network)
         network.standardise(x)
+        if network.patches is not None:
+            network.patches.learn(network.scaled(x), draws)
         prototypes, _ = class_means(embed(network, x), labels, n_classes)
 
         def objective(z: Tensor, rows: Tensor) -> Tensor:
@@ -347,13 +349,13 @@ class CILF(Learner):
         def objective(z: Tensor, rows: Tensor) -> Tensor:
             return self._loss(z, labels[rows], prototypes, draws, anchors=self._prototypes)
 
-        points = scene.points
+        points, inputs = scene.points, views(network, pool)[INPUTS]
         settings = self._settings(self.detect_epochs, self.detect_learning_rate)
         seed = derived_seed(self.seed, "detect", self._n_updates)
         for _ in training.epochs(
             network, pool, batches, objective, settings, seed=seed, purpose="detect"
         ):
-            seen = views(network, pool)
+            seen = views(network, pool, inputs)
             points = scene.space.join(self._chosen(seen))
             prototypes = self._refreshed(seen[0], labels, prototypes, n, n_known)
             centres = self._refreshed(points, labels, centres, n, n_known)

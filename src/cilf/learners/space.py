@@ -17,6 +17,9 @@ from torch import Tensor
 
 from cilf.nn.prototypes import class_means
 
+FEW = 4  # times the directions that are wanted: so many dimensions are few
+TURNS = 8  # of a block of directions towards the main ones
+
 
 @dataclass(frozen=True)
 class Space:
@@ -73,10 +76,26 @@ def _spread(x: Tensor) -> float:
 
 
 def _main_directions(centred: Tensor, size: int) -> Tensor:
-    """The directions of largest variance, as columns."""
+    """The directions of largest variance, as columns.
+
+    Of many dimensions only the main ones are computed, by turning a block of directions towards
+    them until they are near enough to tell which are the largest.
+    """
+    if centred.shape[1] > FEW * size:
+        block = _main_block(centred, 2 * size)
+        return block @ _main_directions(centred @ block, size)
     _, vectors = torch.linalg.eigh(_covariance(centred))  # in ascending order
     main: Tensor = vectors.flip(1)[:, :size].to(centred.dtype)
     return main
+
+
+def _main_block(centred: Tensor, size: int) -> Tensor:
+    """Orthogonal directions, as columns, among which the main ones are."""
+    some = torch.linspace(0, len(centred) - 1, min(size, len(centred)), device=centred.device)
+    block: Tensor = torch.linalg.qr(centred[some.long()].T).Q
+    for _ in range(TURNS):
+        block = torch.linalg.qr(centred.T @ (centred @ block)).Q
+    return block
 
 
 def _within_classes(points: Tensor, labels: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import adaptive_avg_pool2d, normalize
+from torch.nn.functional import normalize
 
 from cilf.core import validation
 from cilf.core.random import isolated_torch
@@ -13,10 +13,10 @@ from cilf.core.types import Array, Floats
 from cilf.errors import BadConfig
 from cilf.nn.backbones import Factory, make_backbone
 from cilf.nn.image_models import ImageNetwork
+from cilf.nn.patches import PatchDictionary
 
 FARTHEST = 1e6  # deviations from the mean; squares of what lies beyond would not be finite
 SAME_LENGTH = 1e-3  # how much the lengths of vectors may differ that are directions
-COARSE = 8  # pixels a side of the coarse view of an image
 
 
 class Network(nn.Module):
@@ -36,6 +36,7 @@ class Network(nn.Module):
         self.backbone = backbone
         self.length = length  # that every embedding is brought to; None leaves them as they are
         self.head = nn.Linear(_n_features(backbone, shape), embedding_size)
+        self.patches = PatchDictionary(shape) if len(shape) == 3 else None
         self.register_buffer("mean", torch.zeros(shape[0]))
         self.register_buffer("std", torch.ones(shape[0]))
 
@@ -58,6 +59,11 @@ class Network(nn.Module):
         per_channel = (1, -1) + (1,) * (x.ndim - 2)
         scaled = (x.float() - self.mean.view(per_channel)) / self.std.view(per_channel)
         return scaled.clamp(-FARTHEST, FARTHEST)
+
+    def inputs(self, x: Tensor) -> Tensor:
+        """Raw inputs without what was learned from labels: typical patches, or scaled vectors."""
+        scaled = self.scaled(x)
+        return scaled if self.patches is None else self.patches(scaled)
 
     def standardise(self, X: Tensor) -> None:
         """Take mean and deviation of each feature (vectors) or channel (images) from ``X``.
@@ -142,30 +148,29 @@ def _n_features(backbone: nn.Module, shape: tuple[int, ...]) -> int:
 @torch.no_grad()
 def embed(network: Network, X: Tensor, batch_size: int = 512) -> Tensor:
     """The embedding of every instance, with the network in evaluation mode."""
-    return views(network, X, batch_size)[0]
+    was_training = network.training
+    network.eval()
+    embeddings = torch.cat([network(batch) for batch in torch.split(X, batch_size)])
+    network.train(was_training)
+    return embeddings
 
 
 @torch.no_grad()
-def views(network: Network, X: Tensor, batch_size: int = 512) -> list[Tensor]:
-    """Every instance three times: its embedding, the backbone's features, a coarse input.
+def views(
+    network: Network, X: Tensor, inputs: Tensor | None = None, batch_size: int = 512
+) -> list[Tensor]:
+    """Every instance three times: its embedding, the backbone's features, its inputs.
 
-    The coarse input is the scaled vector itself, or the scaled image at no more than 8 x 8 pixels.
-    The network is in evaluation mode.
+    The ``inputs`` (see :meth:`Network.inputs`) do not change in training: whoever has them can
+    hand them in. The network is in evaluation mode.
     """
     was_training = network.training
     network.eval()
-    batches = [_views_of_batch(network, batch) for batch in torch.split(X, batch_size)]
+    features = torch.cat([network.features(batch) for batch in torch.split(X, batch_size)])
+    if inputs is None:
+        inputs = torch.cat([network.inputs(batch) for batch in torch.split(X, batch_size)])
     network.train(was_training)
-    return [torch.cat(parts) for parts in zip(*batches, strict=True)]
-
-
-def _views_of_batch(network: Network, batch: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    scaled = network.scaled(batch)
-    features = network.backbone(scaled)
-    if scaled.ndim == 4:
-        height, width = (min(COARSE, side) for side in scaled.shape[2:])
-        scaled = adaptive_avg_pool2d(scaled, (height, width))
-    return network.embedding(features), features, scaled.flatten(1)
+    return [network.embedding(features), features, inputs]
 
 
 def to_numpy(tensor: Tensor) -> Floats:
