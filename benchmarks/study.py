@@ -48,8 +48,8 @@ AFTER_FIT = {  # parameters that an initial fit does not depend on
     "k_max", "count", "surplus", "doubt", "least_share", "leniency", "cluster_on", "space_size",
     "whitening", "cluster_beta", "weighted", "gamma", "false_novel", "strict", "order",
     "pace_start", "pace_growth", "pace_every", "detect_epochs", "detect_steps",
-    "detect_learning_rate", "replay", "consistency", "lambda2", "update_epochs",
-    "update_learning_rate", "update_rotation", "distill", "distill_on", "temperature",
+    "detect_learning_rate", "replay", "lambda2", "update_epochs",
+    "update_learning_rate", "distill", "distill_on", "temperature",
 }  # fmt: skip
 
 
@@ -100,7 +100,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "beta 0": {"beta": 0.0},
     "prototypes annealed": {"exact_prototypes": False},
     "rotation": {"rotation": 1.0},
-    "rotation, updates too": {"rotation": 1.0, "update_rotation": 1.0},
     "augmentation none": {"augmentation": None},
     "augmentation shift-flip": {"augmentation": "shift-flip"},
     # Algorithm 2

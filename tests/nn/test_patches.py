@@ -67,6 +67,10 @@ def test_images_of_any_size_have_strengths(shape: tuple[int, ...]) -> None:
     assert learned(x)(x).shape == (4, 1024)
 
 
+def test_no_images_have_no_strengths() -> None:
+    assert learned(striped(9, True))(striped(0, True)).shape == (0, 1024)
+
+
 def test_one_by_one_is_as_all_together() -> None:
     x = striped(300, True)
     dictionary = learned(x)

@@ -83,9 +83,8 @@ class CILF(Learner):
         learning_rate: of the initial training.
         weight_decay: in all training.
         clip: largest norm of a gradient; None does not clip.
-        rotation: weight of telling turned images apart in the initial training, a task that keeps
-            what known labels do not ask for; images only.
-        update_rotation: the same in updates.
+        rotation: weight of telling turned images apart in the initial training and in updates, a
+            task that needs no labels; images only.
         augmentation: None, "shift", "flip" or "shift-flip"; images only.
         k_max: most novel classes looked for in one window; no more than one, and one for every 16
             instances.
@@ -166,7 +165,6 @@ class CILF(Learner):
     weight_decay: float = 0.001
     clip: float | None = 1.0
     rotation: float = 0.0
-    update_rotation: float = 0.0
     augmentation: str | None = "shift"
     k_max: int = 8
     count: str = "excess-mass"
@@ -230,8 +228,7 @@ class CILF(Learner):
         network = self._make_network(X.shape[1:], self._wanted_architecture())
         x, labels = self._tensors(known, network)
         network.standardise(x)
-        if network.patches is not None:
-            network.patches.learn(network.scaled(x), draws)
+        network.learn_inputs(x, torch_generator(self.seed, "inputs"))
         prototypes, _ = class_means(embed(network, x), labels, n_classes)
 
         def objective(z: Tensor, rows: Tensor) -> Tensor:
@@ -241,7 +238,7 @@ class CILF(Learner):
         settings = self._settings(self.epochs, self.learning_rate)
         for epoch in training.epochs(
             network, x, batches, objective, settings, seed=self.seed, purpose="fit",
-            task=self._task(network, x, self.rotation, "fit"),
+            task=self._task(network, x, "fit"),
         ):  # fmt: skip
             means, counts = class_means(epoch.z, labels[epoch.rows], n_classes)
             prototypes = annealed(prototypes, means, counts, self.beta)
@@ -442,7 +439,7 @@ class CILF(Learner):
         for epoch in training.epochs(
             network, x, batches, objective, settings,
             seed=derived_seed(self.seed, *purpose), purpose="update",
-            task=self._task(network, x, self.update_rotation, *purpose),
+            task=self._task(network, x, *purpose),
         ):  # fmt: skip
             means, counts = class_means(epoch.z, labels[epoch.rows], n_classes)
             prototypes = annealed(prototypes, means, counts, self.beta)
@@ -533,12 +530,11 @@ class CILF(Learner):
             augmentation=self.augmentation,
         )
 
-    def _task(
-        self, network: Network, x: Tensor, weight: float, *purpose: str | int
-    ) -> RotationTask | None:
-        if weight == 0 or x.ndim != 4:
+    def _task(self, network: Network, x: Tensor, *purpose: str | int) -> RotationTask | None:
+        if self.rotation == 0 or x.ndim != 4:
             return None
-        return RotationTask(network, x, weight=weight, seed=derived_seed(self.seed, *purpose))
+        seed = derived_seed(self.seed, *purpose)
+        return RotationTask(network, x, weight=self.rotation, seed=seed)
 
     def _tensors(self, labelled: Memory, network: Network) -> tuple[Tensor, Tensor]:
         y = torch.from_numpy(labelled.y).to(network.device)
@@ -562,7 +558,7 @@ class CILF(Learner):
         for name in ("beta", "cluster_beta", "gamma", "leniency", "whitening", "false_novel"):
             validation.number(name, getattr(self, name), least=0.0, most=1.0)
         for name in (
-            "alpha", "margin", "rotation", "update_rotation", "lambda1", "lambda2", "distill",
+            "alpha", "margin", "rotation", "lambda1", "lambda2", "distill",
             "surplus", "doubt", "least_share", "learning_rate", "detect_learning_rate",
             "update_learning_rate", "weight_decay",
         ):  # fmt: skip

@@ -16,6 +16,7 @@ from cilf.nn.image_models import ImageNetwork
 from cilf.nn.patches import PatchDictionary
 
 FARTHEST = 1e6  # deviations from the mean; squares of what lies beyond would not be finite
+ENOUGH_IMAGES = 4000  # to find typical patches in
 SAME_LENGTH = 1e-3  # how much the lengths of vectors may differ that are directions
 
 
@@ -80,6 +81,12 @@ class Network(nn.Module):
             std = std.square().mean().sqrt().expand_as(std)
         self.mean.copy_(X.mean(dim=axes))
         self.std.copy_(torch.where(std > 1e-6 * self.mean.abs(), std, 1.0))
+
+    def learn_inputs(self, X: Tensor, draws: torch.Generator) -> None:
+        """Take the typical patches from a part of ``X``, if these are images."""
+        if self.patches is not None:
+            some = torch.randperm(len(X), generator=draws)[:ENOUGH_IMAGES].to(X.device)
+            self.patches.learn(self.scaled(X[some]), draws)
 
     @property
     def device(self) -> torch.device:

@@ -70,7 +70,7 @@ class PatchDictionary(nn.Module):
             (side - patch) // stride + 1
             for side, patch, stride in zip(self.size, self.patch, self.stride, strict=True)
         ]
-        grid = signed.transpose(1, 2).reshape(len(x), -1, *across)
+        grid = signed.transpose(1, 2).reshape(len(x), 2 * N_FILTERS, *across)
         pooled = F.adaptive_avg_pool2d(grid, QUARTERS)
         return (pooled.flatten(1) - self.mean) / self.deviation
 
@@ -83,12 +83,15 @@ class PatchDictionary(nn.Module):
         return centred / (centred.square().mean(2, keepdim=True) + FLAT).sqrt()
 
     def _samples(self, x: Tensor, draws: torch.Generator) -> Tensor:
-        """Random patches of random images."""
-        n_images = min(len(x), N_SAMPLES // 10)
-        chosen = torch.randperm(len(x), generator=draws)[:n_images].to(x.device)
-        patches = torch.cat([self._patches(b).flatten(0, 1) for b in torch.split(x[chosen], BATCH)])
-        kept = torch.randperm(len(patches), generator=draws)[:N_SAMPLES]
-        return patches[kept.to(x.device)]
+        """Random patches, equally many of each image."""
+        each = -(-N_SAMPLES // len(x))
+        kept = []
+        for batch in torch.split(x, BATCH):
+            patches = self._patches(batch)
+            places = torch.rand(patches.shape[:2], generator=draws).argsort(1)[:, :each]
+            rows = torch.arange(len(batch))[:, None]
+            kept.append(patches[rows.to(x.device), places.to(x.device)].flatten(0, 1))
+        return torch.cat(kept)
 
 
 def _whitener(centred: Tensor) -> Tensor:
