@@ -83,6 +83,7 @@ SOURCES = {
     "cifar100": Source("cifar100"),
 }
 
+TUNED = {"detect_epochs": 5}
 VARIANTS: dict[str, dict[str, Any]] = {
     "defaults": {},
     # Algorithm 1
@@ -111,18 +112,18 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "space 32": {"space_size": 32},
     "weighted, gamma 0.5": {"weighted": True, "gamma": 0.5},
     "weighted, gamma 0.8": {"weighted": True, "gamma": 0.8},
-    "order weights": {"order": "weights"},
-    "order none": {"order": "none"},
-    "pace of the paper": {"pace_start": 0.2, "pace_growth": 3.0, "pace_every": 10},
     "known centres move": {"cluster_beta": 0.8},
-    "no tuning": {"detect_epochs": 0},
-    "tuning rate 0.001": {"detect_learning_rate": 0.001},
-    "tuning rate 0.01": {"detect_learning_rate": 0.01},
-    "tuning 4 x as long": {"detect_epochs": 20},
-    "no replay": {"replay": 0},
-    "replay 128": {"replay": 128},
-    "no R": {"lambda2": 0.0},
+    "tuning": TUNED,
+    "tuning, order of the weights": TUNED | {"order": "weights"},
+    "tuning, no order": TUNED | {"order": "none"},
+    "tuning, pace of the paper": TUNED | {"pace_start": 0.2, "pace_growth": 3.0, "pace_every": 10},
+    "tuning, rate 0.001": TUNED | {"detect_learning_rate": 0.001},
+    "tuning, rate 0.01": TUNED | {"detect_learning_rate": 0.01},
+    "tuning, 4 x as long": {"detect_epochs": 20},
+    "tuning, no replay": TUNED | {"replay": 0},
+    "tuning, no R": TUNED | {"lambda2": 0.0},
     # Algorithm 3
+    "update, no R": {"lambda2": 0.0},
     "update 8 epochs": {"update_epochs": 8},
     "update 30 epochs": {"update_epochs": 30},
     "update rate 0.003": {"update_learning_rate": 0.003},

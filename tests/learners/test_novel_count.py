@@ -8,7 +8,9 @@ import torch
 
 from cilf.learners.clustering import Clusters, semi_supervised_kmeans
 from cilf.learners.novel_count import (
+    ALIKE,
     apart,
+    elected,
     excess_mass,
     explained,
     joined,
@@ -58,30 +60,58 @@ def test_a_cluster_that_known_data_explain_is_not_real() -> None:
     clusters = Clusters(centres, torch.tensor([0] * 20 + [1] * 10 + [2] * 10), n_known=2)
     elsewhere, there = torch.tensor([[0.0], [10.0]] * 20), torch.tensor([[11.2]] * 8)
     held_out = torch.cat([elsewhere, there])
-    rule = {"surplus": 1.0, "doubt": 1.0, "least_share": 0.4}
-    assert real_clusters(clusters, held_out, **rule) == []
-    assert real_clusters(clusters, elsewhere, **rule) == [2]
-    assert real_clusters(clusters, held_out[:0], **rule) == [2]
+    labels = torch.tensor([0, 1] * 20 + [1] * 8)
+
+    def real(n: int) -> list[int]:
+        expected = explained(clusters, held_out[:n], labels[:n])
+        return real_clusters(clusters, *expected, surplus=1.0, doubt=1.0, least_share=0.4)
+
+    assert real(48) == []
+    assert real(40) == [2]
+    assert real(0) == [2]
 
 
 def test_what_is_explained_by_hand() -> None:
     centres = torch.tensor([[0.0], [10.0], [20.0]])
     clusters = Clusters(centres, torch.tensor([0] * 30 + [1] * 30 + [2] * 40), n_known=2)
     held_out = torch.tensor([[0.0]] * 4 + [[10.0]] * 4 + [[20.0]] * 2)
-    expected, deviation = explained(clusters, held_out)
-    n_known = 60 / (1 - 2 / 10)  # a fifth of the known instances is in the third cluster
-    share = (2 + 1) / (10 + 2)
-    assert float(expected[2]) == pytest.approx(n_known * share)
-    drawn = n_known**2 * share * (1 - share) / (10 + 3)
-    assert float(deviation[2]) == pytest.approx(math.sqrt(drawn + n_known * share))
+    expected, deviation = explained(clusters, held_out, torch.tensor([0] * 4 + [1] * 6))
+    in_all = (2 + 1) / (10 + 2)
+    total, variance = 0.0, 0.0
+    for strays, n_held_out in ((0, 4), (2, 6)):  # of the two classes, in the third cluster
+        share = (strays + ALIKE * in_all) / (n_held_out + ALIKE)
+        n = 30 / (1 - share)
+        total += n * share
+        variance += n**2 * share * (1 - share) / (n_held_out + ALIKE + 1) + n * share
+    assert float(expected[2]) == pytest.approx(total)
+    assert float(deviation[2]) == pytest.approx(math.sqrt(variance))
+
+
+def test_a_large_class_explains_more_of_what_strays_from_it() -> None:
+    centres = torch.tensor([[0.0], [10.0], [20.0]])
+    held_out = torch.tensor([[0.0]] * 20 + [[10.0]] * 15 + [[20.0]] * 5)
+    labels = torch.tensor([0] * 20 + [1] * 20)  # only the second class strays
+    found = []
+    for sizes in ((90, 10), (10, 90)):
+        assignment = torch.tensor([0] * sizes[0] + [1] * sizes[1] + [2] * 20)
+        clusters = Clusters(centres, assignment, n_known=2)
+        found.append(float(explained(clusters, held_out, labels)[0][2]))
+    assert found[1] > 1.5 * found[0]
 
 
 def test_no_more_known_instances_are_expected_than_there_are() -> None:
     centres = torch.tensor([[0.0], [20.0]])
     clusters = Clusters(centres, torch.tensor([0] * 5 + [1] * 5), n_known=1)
     held_out = torch.tensor([[0.0]] + [[20.0]] * 9)
-    expected, _ = explained(clusters, held_out)
-    assert float(expected.sum()) == pytest.approx(10.0)
+    expected, _ = explained(clusters, held_out, torch.zeros(10, dtype=torch.long))
+    assert float(expected.sum()) == pytest.approx(10.0, rel=0.1)
+
+
+def test_clusterings_that_had_no_centre_to_spare_do_not_vote() -> None:
+    assert elected({0: 0, 1: 1, 2: 2, 3: 3, 4: 4, 5: 4, 6: 5, 7: 4}) == 4
+    assert elected({0: 0, 1: 1, 2: 2}) == 2
+    assert elected({0: 0, 1: 0, 2: 0}) == 0
+    assert elected({0: 0}) == 0
 
 
 def test_separation_is_d_prime_for_many_instances() -> None:
@@ -112,7 +142,7 @@ def test_halves_of_one_class_are_joined_and_classes_are_not() -> None:
     assert joined([], closest=1.0) == []
 
 
-def test_apart_goes_from_halves_of_a_class_to_neighbouring_classes() -> None:
+def test_apart_goes_from_halves_of_a_class_to_whole_classes() -> None:
     known = [around(KNOWN[c : c + 1], 200, seed=c) for c in range(3)]
     steps = [apart(known, leniency, draws()) for leniency in (0.0, 0.5, 1.0)]
     assert steps[0] == pytest.approx(2.65, abs=0.4)  # a normal density cut in the middle

@@ -109,7 +109,8 @@ class CILF(Learner):
             paper) or "none".
         pace_start, pace_growth, pace_every: share of the window in play: it starts at the first,
             times the second after every so many batches.
-        detect_epochs, detect_steps: of tuning on pseudo-labels: rounds, and batches in each.
+        detect_epochs, detect_steps: of tuning on pseudo-labels: rounds, and batches in each. With
+            typical patches to cluster on it gained nothing, so there are no rounds by default.
         detect_learning_rate: of that tuning.
         replay: memory instances with true labels beside each batch of pseudo-labels.
         update_epochs, update_learning_rate: of an update.
@@ -171,7 +172,7 @@ class CILF(Learner):
     surplus: float = 0.6
     doubt: float = 1.0
     least_share: float = 0.4
-    leniency: float = 0.2
+    leniency: float = 0.3
     cluster_on: str = "auto"
     space_size: int | None = 64
     whitening: float = 0.5
@@ -184,7 +185,7 @@ class CILF(Learner):
     pace_start: float = 0.4
     pace_growth: float = 1.5
     pace_every: int = 20
-    detect_epochs: int = 5
+    detect_epochs: int = 0
     detect_steps: int = 20
     detect_learning_rate: float = 0.005
     replay: int = 64

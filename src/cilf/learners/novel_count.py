@@ -18,7 +18,8 @@ from cilf.nn.losses import squared_distances
 
 ENOUGH = 6  # instances of a class that can be halved
 FEWEST_STAY = 0.1  # share of known instances that is thought to lie in known clusters, at the least
-MAJORITY = 0.6  # of the votes that decides
+MANY = 20  # classes that tell how far apart two classes lie
+ALIKE = 20  # instances: how much is known about one class from all classes
 
 
 def excess_mass(
@@ -36,19 +37,19 @@ def excess_mass(
     """Centres of the novel classes, from clusterings of the window with 0, 1, 2, ... free centres.
 
     Each clustering votes: it counts its real clusters, two of which are one class if they lie
-    closer, in their own deviations, than :func:`apart` says. A little more than half of the
-    votes decide, since few centres cannot vote for many classes. The centres are those of the
-    simplest clustering that voted so, without the clusters that are not real: often they hold
-    single strange instances.
+    closer, in their own deviations, than :func:`apart` says. The median vote decides, among those
+    of clusterings that had a centre to spare: others would have counted more if they could. The
+    centres are those of the simplest clustering that voted so, without the clusters that are not
+    real: often they hold single strange instances.
     """
     finest = clusterings[max(clusterings)]  # its known clusters hold the fewest novel instances
     closest = apart(_known_groups(finest, z, calibration, calibration_y), leniency, generator)
     found: dict[int, list[Tensor]] = {}
     for k, clusters in clusterings.items():
-        real = real_clusters(clusters, calibration, surplus, doubt, least_share)
+        expected = explained(clusters, calibration, calibration_y)
+        real = real_clusters(clusters, *expected, surplus, doubt, least_share)
         found[k] = joined([z[clusters.assignment == cluster] for cluster in real], closest)
-    votes = [len(groups) for k, groups in found.items() if k > 0]
-    n_novel = round(float(np.quantile(votes, MAJORITY))) if votes else 0
+    n_novel = elected({k: len(groups) for k, groups in found.items()})
     agreeing = [groups for groups in found.values() if len(groups) == n_novel]
     if not agreeing:
         return clusterings[n_novel].free
@@ -68,64 +69,75 @@ def _known_groups(
 
 
 def real_clusters(
-    clusters: Clusters, calibration: Tensor, surplus: float, doubt: float, least_share: float
+    clusters: Clusters,
+    expected: Tensor,
+    deviation: Tensor,
+    surplus: float,
+    doubt: float,
+    least_share: float,
 ) -> list[int]:
     """The free clusters that hold more instances than known data explain.
 
-    It is real if it holds more than ``surplus`` times as many as :func:`explained` expects,
-    ``doubt`` standard deviations of that more, and ``least_share`` of an even share of the window
-    on top.
+    It is real if it holds more than ``surplus`` times as many as are expected (see
+    :func:`explained`), ``doubt`` standard deviations of that more, and ``least_share`` of an even
+    share of the window on top.
     """
     n, n_clusters = len(clusters.assignment), len(clusters.centres)
     sizes = torch.bincount(clusters.assignment, minlength=n_clusters)
-    expected, deviation = explained(clusters, calibration)
     enough = sizes > surplus * expected + doubt * deviation + least_share * n / n_clusters
     return [c for c in range(clusters.n_known, n_clusters) if bool(enough[c]) and sizes[c] > 1]
 
 
-def explained(clusters: Clusters, calibration: Tensor) -> tuple[Tensor, Tensor]:
+def explained(
+    clusters: Clusters, calibration: Tensor, calibration_y: Tensor
+) -> tuple[Tensor, Tensor]:
     """How many known instances of the window each cluster gets, and how sure that is.
 
-    A cluster gets the share that held-out instances of known classes put there (one more is
-    added to both sides: few prove little) of all known instances of the window, as many as
-    the known clusters tell. The deviation is that of a share drawn from the held-out instances,
-    then of the window's.
+    Of each known class, a cluster gets the share that its held-out instances put there. These are
+    few, so that instances of all classes count for it too, as many as :data:`ALIKE`, and one more
+    on either side. How large the class is in the window its own cluster tells. The deviation is
+    that of a share drawn from the held-out instances, then of the window's.
     """
-    sizes = torch.bincount(clusters.assignment, minlength=len(clusters.centres)).float()
-    n_held_out = len(calibration)
-    if n_held_out == 0:
+    n_clusters, n_known = len(clusters.centres), clusters.n_known
+    sizes = torch.bincount(clusters.assignment, minlength=n_clusters).float()
+    if len(calibration) == 0:
         return torch.zeros_like(sizes), torch.zeros_like(sizes)
     nearest = squared_distances(calibration, clusters.centres).argmin(1)
-    strays = torch.bincount(nearest, minlength=len(sizes)).float()
-    stay = 1 - float(strays[clusters.n_known :].sum()) / n_held_out
-    n_known = min(
-        float(sizes[: clusters.n_known].sum()) / max(stay, FEWEST_STAY), float(sizes.sum())
-    )
-    share = (strays + 1) / (n_held_out + 2)
-    variance = n_known**2 * share * (1 - share) / (n_held_out + 3) + n_known * share
-    return n_known * share, variance.sqrt()
+    strays = torch.zeros(n_known, n_clusters, device=sizes.device)
+    strays.index_put_((calibration_y, nearest), torch.ones_like(nearest).float(), accumulate=True)
+    in_all = (strays.sum(0) + 1) / (len(calibration) + 2)
+    trust = strays.sum(1, keepdim=True) + ALIKE  # (n_known, 1)
+    share = (strays + ALIKE * in_all) / trust
+    stay = (1 - share[:, n_known:].sum(1, keepdim=True)).clamp_min(FEWEST_STAY)
+    n_each = sizes[:n_known, None] / stay
+    n_each = n_each * min(1.0, float(sizes.sum() / n_each.sum().clamp_min(1)))
+    variance = n_each.square() * share * (1 - share) / (trust + 1) + n_each * share
+    return (n_each * share).sum(0), variance.sum(0).sqrt()
+
+
+def elected(votes: Mapping[int, int]) -> int:
+    """The number of classes, from the counts of clusterings with 0, 1, 2, ... free centres.
+
+    >>> elected({0: 0, 1: 1, 2: 2, 3: 2, 4: 3, 5: 2})
+    2
+    """
+    spare = [count for k, count in votes.items() if count < k]
+    return round(float(np.median(spare))) if spare else max(votes.values(), default=0)
 
 
 def apart(known: list[Tensor], leniency: float, generator: torch.Generator) -> float:
     """How far apart two groups have to lie to be two classes, judged by the known classes.
 
     It lies ``leniency`` of the way, on a logarithmic scale, from two halves of one known class
-    to two neighbouring known classes; 0 if no class has enough instances to be halved.
+    to two known classes; 0 if no class has enough instances to be halved.
     """
     known = [members for members in known if len(members) >= ENOUGH]
     if not known:
         return 0.0
     halves = float(np.median([halves_separation(members, generator) for members in known]))
-    whole = max(float(np.median(_to_neighbours(known))), halves) if len(known) > 1 else halves
+    pairs = [separation(a, b) for i, a in enumerate(known[:MANY]) for b in known[:i]]
+    whole = max(halves, float(np.median(pairs))) if pairs else halves
     return float(halves ** (1 - leniency) * whole**leniency)
-
-
-def _to_neighbours(groups: list[Tensor]) -> list[float]:
-    """Separation of each group from the one whose mean lies nearest."""
-    means = torch.stack([members.mean(0) for members in groups])
-    distances = squared_distances(means, means).fill_diagonal_(torch.inf)
-    nearest = distances.argmin(1).tolist()
-    return [separation(a, groups[b]) for a, b in zip(groups, nearest, strict=True)]
 
 
 def halves_separation(members: Tensor, generator: torch.Generator) -> float:
