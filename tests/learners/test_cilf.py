@@ -46,13 +46,15 @@ def test_memory_and_calibration_share_no_instance(fitted: CILF) -> None:
     assert not kept & held_out
 
 
-def test_an_update_rebalances_memory_and_refreshes_calibration(
+def test_an_update_rebalances_memory_and_completes_calibration(
     fitted: CILF, digits: tuple[Array, Array]
 ) -> None:
-    learner = copy.deepcopy(fitted).set_params(memory_size=40, calibration_size=10)
+    learner = copy.deepcopy(fitted).set_params(memory_size=40, calibration_size=20)
     learner.update(*of_classes(digits, range(2, 5), 60, 30))
     assert np.bincount(learner._memory.y).tolist() == [8, 8, 8, 8, 8]
-    assert np.bincount(learner._calibration.y).tolist() == [10, 10, 10, 10, 10]
+    assert np.bincount(learner._calibration.y).tolist() == [15, 15, 20, 10, 10]
+    held_out = {image.tobytes() for image in learner._calibration.X}
+    assert not held_out & {image.tobytes() for image in learner._memory.X}
 
 
 def test_without_memory_old_prototypes_stay_where_no_instance_moves_them(

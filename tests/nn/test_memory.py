@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from cilf.core.types import Ints
 from cilf.nn.memory import Memory, even_quotas, herding, set_aside
 
+NOTHING = np.zeros(0, dtype=np.int64)
 some_labels = st.lists(st.integers(0, 4), min_size=1, max_size=40)
 
 
@@ -74,7 +75,6 @@ def test_an_empty_memory_stays_empty() -> None:
     empty = Memory.empty(np.ones((3, 4, 4), dtype=np.uint8))
     assert (empty.X.shape, empty.X.dtype, len(empty)) == ((0, 4, 4), np.uint8, 0)
     assert len(empty.rebalanced(10, rng())) == 0
-    assert len(empty.capped(10, rng())) == 0
 
 
 def test_joining_keeps_the_type_and_shares_nothing() -> None:
@@ -86,17 +86,10 @@ def test_joining_keeps_the_type_and_shares_nothing() -> None:
     assert joined.y.tolist() == [0, 1, 1]
 
 
-@given(some_labels, st.integers(0, 10))
-def test_capping_keeps_at_most_so_many_of_each_class(labels: list[int], per_class: int) -> None:
-    kept = remembered(labels).capped(per_class, rng())
-    for label in set(labels):
-        assert counts(kept.y)[label] == min(per_class, labels.count(label))
-
-
 @given(some_labels, st.integers(0, 10), st.integers(0, 100))
 def test_what_is_set_aside_is_not_trained_on(labels: list[int], per_class: int, seed: int) -> None:
     y = np.array(labels, dtype=np.int64)
-    train, aside = set_aside(y, per_class, rng(seed))
+    train, aside = set_aside(y, per_class, rng(seed), NOTHING)
     assert sorted([*train.tolist(), *aside.tolist()]) == list(range(len(y)))
     for label in set(labels):
         assert counts(y[aside])[label] == min(per_class, labels.count(label) // 3)
@@ -104,15 +97,21 @@ def test_what_is_set_aside_is_not_trained_on(labels: list[int], per_class: int, 
 
 @pytest.mark.parametrize("n", [1, 2])
 def test_tiny_classes_are_trained_on_whole(n: int) -> None:
-    train, aside = set_aside(np.zeros(n, dtype=np.int64), 20, rng())
+    train, aside = set_aside(np.zeros(n, dtype=np.int64), 20, rng(), NOTHING)
     assert len(train) == n
     assert aside.dtype.kind == "i"
     assert len(aside) == 0
 
 
+def test_what_is_there_already_counts() -> None:
+    y = np.repeat([0, 1, 2], 30)
+    _, aside = set_aside(y, 8, rng(), there=np.array([0] * 8 + [1] * 5 + [9] * 3))
+    assert counts(y[aside]) == {1: 3, 2: 8}
+
+
 def test_setting_aside_is_random_and_seeded() -> None:
     y = np.zeros(60, dtype=np.int64)
-    first, again, other = (set_aside(y, 10, rng(seed))[1].tolist() for seed in (0, 0, 1))
+    first, again, other = (set_aside(y, 10, rng(seed), NOTHING)[1].tolist() for seed in (0, 0, 1))
     assert first == again
     assert first != other
 

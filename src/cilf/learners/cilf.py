@@ -224,7 +224,7 @@ class CILF(Learner):
 
     def _fit(self, X: Array, y: Ints) -> None:
         rng, draws = generator(self.seed, "fit"), torch_generator(self.seed, "fit")
-        train, aside = set_aside(y, self.calibration_size, rng)
+        train, aside = set_aside(y, self.calibration_size, rng, there=y[:0])
         known, n_classes = Memory(X[train], y[train]), int(y.max()) + 1
         network = self._make_network(X.shape[1:], self._wanted_architecture())
         x, labels = self._tensors(known, network)
@@ -420,7 +420,7 @@ class CILF(Learner):
     def _update(self, X: Array, y: Ints, n_classes: int) -> None:
         purpose = ("update", self._n_updates)
         rng, draws = generator(self.seed, *purpose), torch_generator(self.seed, *purpose)
-        train, aside = set_aside(y, self.calibration_size, rng)
+        train, aside = set_aside(y, self.calibration_size, rng, there=self._calibration.y)
         network, old = copy.deepcopy(self._network), self._prototypes
         pool = Memory(X[train], y[train]).joined(self._memory.X, self._memory.y)
         x, labels = self._tensors(pool, network)
@@ -447,8 +447,7 @@ class CILF(Learner):
 
         self._settle(network, x, labels, prototypes, self._centres)
         self._memory = self._remembered(pool, x, rng)
-        fresh = self._calibration.joined(X[aside], y[aside])
-        self._calibration = fresh.capped(self.calibration_size, rng)
+        self._calibration = self._calibration.joined(X[aside], y[aside])
 
     def _forgotten(self, z: Tensor, old_z: Tensor, prototypes: Tensor, old: Tensor) -> Tensor:
         """What the memory lost: the distillation loss."""

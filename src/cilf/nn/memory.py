@@ -52,10 +52,6 @@ class Memory:
             kept.append(members[order[:quota]])
         return self.rows(np.sort(np.concatenate(kept))) if kept else self
 
-    def capped(self, per_class: int, rng: np.random.Generator) -> Memory:
-        """At most ``per_class`` random instances of each class."""
-        return self.rebalanced(per_class * len(np.unique(self.y)), rng)
-
 
 def herding(points: Floats, n: int) -> Ints:
     """Rows of up to ``n`` points, chosen one by one so that their mean stays near that of all.
@@ -84,11 +80,22 @@ def even_quotas(size: int, n_classes: int) -> list[int]:
     return [size // n_classes + (i < size % n_classes) for i in range(n_classes)]
 
 
-def set_aside(y: Ints, per_class: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Rows to train on, and up to ``per_class`` of each class (a third at most) to keep out."""
-    kept_out = [
-        rng.permutation(rows)[: min(per_class, len(rows) // 3)]
-        for rows in (np.flatnonzero(y == label) for label in np.unique(y))
-    ]
+def set_aside(y: Ints, per_class: int, rng: np.random.Generator, there: Ints) -> tuple[Ints, Ints]:
+    """Rows to train on, and rows to keep out of training: up to ``per_class`` of each class.
+
+    Those that are ``there`` already count, and a third of the new ones is the most. So a class
+    that is complete stays as it is: instances of a known class that somebody was asked about are
+    those that looked novel, not a fair sample of it.
+
+    >>> train, aside = set_aside(np.array([0] * 9 + [1] * 9), 2, np.random.default_rng(0),
+    ...                          there=np.array([0, 0]))
+    >>> len(train), len(aside), min(aside) >= 9
+    (16, 2, np.True_)
+    """
+    kept_out = [np.zeros(0, dtype=np.int64)]
+    for label in np.unique(y):
+        rows = rng.permutation(np.flatnonzero(y == label))
+        missing = max(0, per_class - int((there == label).sum()))
+        kept_out.append(rows[: min(missing, len(rows) // 3)])
     aside = np.sort(np.concatenate(kept_out))
     return np.setdiff1d(np.arange(len(y)), aside), aside
