@@ -35,6 +35,7 @@ from cilf.core.cache import cached_folder
 from cilf.core.types import Array
 from cilf.data import Dataset, load_dataset
 from cilf.evaluate import run_stream, summarize
+from cilf.learners import Learner, make
 from cilf.report import Table
 
 RESULTS = Path(__file__).parent / "results"
@@ -137,6 +138,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "memory half": {"memory_share": 0.5},
     "memory double": {"memory_share": 2.0},
     "paper": {"paper": True},
+    "joint": {"joint": True},
 }
 
 
@@ -155,8 +157,10 @@ class FittedOnce(CILF):
         return self
 
 
-def learner_of(source: Source, variant: str, seed: int, preset: dict[str, Any]) -> CILF:
+def learner_of(source: Source, variant: str, seed: int, preset: dict[str, Any]) -> Learner:
     changes = dict(VARIANTS[variant])
+    if changes.pop("joint", False):
+        return make("joint", **(preset | dict(source.parameters) | {"seed": seed}))
     share = changes.pop("memory_share", 1.0)
     parameters = preset | dict(source.parameters) | {"seed": seed}
     parameters["memory_size"] = int(share * parameters["memory_size"])
