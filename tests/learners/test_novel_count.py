@@ -9,13 +9,13 @@ import torch
 from cilf.learners.clustering import Clusters, semi_supervised_kmeans
 from cilf.learners.novel_count import (
     ALIKE,
+    Enough,
     apart,
     elected,
     excess_mass,
     explained,
     joined,
     largest,
-    real_clusters,
     separation,
     sharpest_bend,
 )
@@ -64,7 +64,8 @@ def test_a_cluster_that_known_data_explain_is_not_real() -> None:
 
     def real(n: int) -> list[int]:
         expected = explained(clusters, held_out[:n], labels[:n])
-        return real_clusters(clusters, *expected, surplus=1.0, doubt=1.0, least_share=0.4)
+        enough = Enough(clusters, *expected, surplus=1.0, doubt=1.0, least_share=0.4)
+        return [2 + i for i in range(1) if enough.each(i)]
 
     assert real(48) == []
     assert real(40) == [2]
@@ -161,3 +162,27 @@ def test_curves_with_undefined_values() -> None:
     assert largest({0: math.nan}) == 0
     assert sharpest_bend({0: math.nan, 1: 0.1, 2: 0.9, 3: 0.88, 4: 0.86}) == 2
     assert sharpest_bend({0: 0.3, 1: 0.6}) == 1
+
+
+def test_a_large_class_that_many_centres_cut_into_parts_is_still_one() -> None:
+    """Each part is too small to be a class by itself where centres are many."""
+    known = torch.eye(4) * 20
+    z = torch.cat([around(known, 400, seed=0), around(torch.full((1, 4), 20.0), 400, seed=1)])
+    held_out, labels = around(known, 20, seed=2), torch.arange(4).repeat_interleave(20)
+    for seed in range(3):
+        generator = torch.Generator().manual_seed(seed)
+        clusterings = {
+            k: semi_supervised_kmeans(z, known, k, generator=generator) for k in range(9)
+        }
+        free = excess_mass(
+            clusterings, z, held_out, labels, surplus=0.6, doubt=1.0, least_share=0.4,
+            leniency=0.3, generator=generator,
+        )  # fmt: skip
+        assert len(free) == 1
+
+
+def test_groups_that_cannot_be_told_apart_are_not_apart() -> None:
+    """All instances at one place: the leave-one-out line may point the wrong way."""
+    same = torch.ones(20, 3)
+    assert separation(same[:10], same[10:]) == 0.0
+    assert apart([same, same.clone()], 0.3, draws()) == 0.0

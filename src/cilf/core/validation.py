@@ -229,6 +229,13 @@ def _float(value: Any) -> float:
         return math.inf
 
 
+def flag(name: str, value: Any) -> bool:
+    """``value`` if it is true or false, not something that merely counts as one."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    raise BadConfig(f"{name} is {value!r}: give true or false.")
+
+
 def one_of(kind: str, value: Any, known: Iterable[str]) -> str:
     """``value`` if it is a known name of this kind; otherwise the nearest one is suggested.
 

@@ -45,6 +45,7 @@ READ_CURVE = {"silhouette": novel_count.largest, "curvature": novel_count.sharpe
 VIEWS = ["embedding", "features", "inputs"]  # each with those before it
 INPUTS = VIEWS.index("inputs")
 AUTO = "auto"
+ENOUGH_TO_SHOW = 4000  # instances that a curve is drawn from if it decides nothing
 USUAL_SIZE = 16  # instances of a class in a window; more classes than this allows are not tried
 
 
@@ -54,9 +55,9 @@ class CILF(Learner):
 
     ``fit`` trains an embedding in which every class gathers around its prototype (Algorithm 1).
     ``detect`` clusters a window around the known prototypes and free centres, counts the novel
-    classes, and sharpens a copy of the embedding on its own pseudo-labels, the certain ones
-    first (Algorithm 2). ``update`` learns the labelled instances beside the memory, with
-    distillation and prototypes held in place (Algorithm 3).
+    classes and, if asked to, sharpens a copy of the embedding on its own pseudo-labels, the
+    certain ones first (Algorithm 2). ``update`` learns the labelled instances beside the memory,
+    with distillation and prototypes held in place (Algorithm 3).
 
     Args:
         seed: decides weights, batches, clustering, memory; equal seeds give equal results (on the
@@ -101,9 +102,9 @@ class CILF(Learner):
         cluster_beta: how much of a known prototype stays in the clustering of a window.
         weighted: whether confusing instances weigh less in that clustering.
         gamma: where between the least and the most confused instance the weight is zero.
-        false_novel: share of known instances that may be called novel, as held-out ones tell.
-            Where known and novel classes overlap it can be larger: there the nearest centre
-            decides, unless
+        false_novel: share of known instances that are called novel beside novel ones, as held-out
+            ones tell: the price of missing fewer novel instances. Where known and novel classes
+            overlap it can be larger: there the nearest centre decides, unless
         strict: holds that share at any price in missed novel instances.
         order: curriculum: "certainty" (the surest of each cluster first), "weights" (of the
             paper) or "none".
@@ -272,15 +273,20 @@ class CILF(Learner):
         x = as_tensor(X, self._network.device)
         draws = torch_generator(self.seed, "detect", self._n_updates)
         scene = self._look(x)
-        if n_novel is None:
-            return self._detection(*self._count(scene, draws))
-        return self._detection(self._tune(scene, self._cluster(scene, n_novel, draws), draws), {})
+        if n_novel is not None:
+            clusters = self._cluster(scene, n_novel, draws)
+            return self._detection(self._tune(scene, clusters, draws), {})
+        tried = range(min(self.k_max, 1 + len(x) // USUAL_SIZE) + 1)
+        clusterings = {k: self._cluster(scene, k, draws) for k in tried}
+        count = self._count_by_mass if self.count == "excess-mass" else self._count_by_curve
+        return self._detection(*count(scene, clusterings, draws))
 
     def _look(self, x: Tensor) -> _Scene:
         """The window in the space that is made for it."""
-        seen = views(self._network, x)
         if self.space_size is None:
-            return _Scene(x, seen[0], seen[0], Space.plain(seen[0]))
+            z = embed(self._network, x)
+            return _Scene(x, z, z, Space.plain(z))
+        seen = views(self._network, x)
         known, labels = self._tensors(self._memory, self._network)
         window, remembered = self._chosen(seen), self._chosen(views(self._network, known))
         space = Space.fitted(
@@ -288,23 +294,30 @@ class CILF(Learner):
         )
         return _Scene(x, seen[0], space.join(window), space)
 
-    def _count(self, scene: _Scene, draws: torch.Generator) -> tuple[_Tuned, dict[int, float]]:
-        """As many novel classes as there are; the validity of every number that was tried."""
-        tried = range(min(self.k_max, 1 + len(scene.points) // USUAL_SIZE) + 1)
-        clusterings = {k: self._cluster(scene, k, draws) for k in tried}
-        if self.count == "excess-mass":
-            held_out, labels = self._tensors(self._calibration, self._network)
-            fresh = self._locate(scene.space, self._network, held_out)
-            free = novel_count.excess_mass(
-                clusterings, scene.points, fresh, labels,
-                surplus=self.surplus, doubt=self.doubt, least_share=self.least_share,
-                leniency=self.leniency, generator=draws,
-            )  # fmt: skip
-            points = scene.points
-            curve = {k: silhouette(points, c.assignment) for k, c in clusterings.items()}
-            known, moving = self._known_centres(scene), self._moving(scene)
-            return self._tune(scene, settled(points, known, free, **moving), draws), curve
-        tuned = {k: self._tune(scene, c, draws) for k, c in clusterings.items()}
+    def _count_by_mass(
+        self, scene: _Scene, clusterings: Mapping[int, Clusters], draws: torch.Generator
+    ) -> tuple[_Tuned, dict[int, float]]:
+        """As many novel classes as hold more than known data explain; the curve is for show."""
+        held_out, labels = self._tensors(self._calibration, self._network)
+        fresh = self._locate(scene.space, self._network, held_out)
+        free = novel_count.excess_mass(
+            clusterings, scene.points, fresh, labels,
+            surplus=self.surplus, doubt=self.doubt, least_share=self.least_share,
+            leniency=self.leniency, generator=draws,
+        )  # fmt: skip
+        every = 1 + len(scene.points) // ENOUGH_TO_SHOW
+        curve = {
+            k: silhouette(scene.points[::every], clusters.assignment[::every])
+            for k, clusters in clusterings.items()
+        }
+        clusters = settled(scene.points, self._known_centres(scene), free, **self._moving(scene))
+        return self._tune(scene, clusters, draws), curve
+
+    def _count_by_curve(
+        self, scene: _Scene, clusterings: Mapping[int, Clusters], draws: torch.Generator
+    ) -> tuple[_Tuned, dict[int, float]]:
+        """As many novel classes as the validity says after tuning for each number (the paper)."""
+        tuned = {k: self._tune(scene, clusters, draws) for k, clusters in clusterings.items()}
         curve = {k: silhouette(t.points, t.clusters.assignment) for k, t in tuned.items()}
         return tuned[READ_CURVE[self.count](curve)], curve
 
@@ -347,7 +360,7 @@ class CILF(Learner):
         def objective(z: Tensor, rows: Tensor) -> Tensor:
             return self._loss(z, labels[rows], prototypes, draws, anchors=self._prototypes)
 
-        points, inputs = scene.points, views(network, pool)[INPUTS]
+        points, inputs = scene.points, network.inputs(pool)
         settings = self._settings(self.detect_epochs, self.detect_learning_rate)
         seed = derived_seed(self.seed, "detect", self._n_updates)
         for _ in training.epochs(
@@ -555,6 +568,8 @@ class CILF(Learner):
             "epochs", "detect_epochs", "update_epochs", "replay", "memory_size", "calibration_size",
         ):  # fmt: skip
             validation.whole_number(name, getattr(self, name), least=0)
+        for name in ("squared", "exact_prototypes", "weighted", "strict"):
+            validation.flag(name, getattr(self, name))
         for name in ("beta", "cluster_beta", "gamma", "leniency", "whitening", "false_novel"):
             validation.number(name, getattr(self, name), least=0.0, most=1.0)
         for name in (

@@ -38,7 +38,7 @@ def cut(held_out: Tensor, false_novel: float, strict: bool) -> float:
     """
     if len(held_out) == 0:
         return NEAREST_CENTRE
-    n_above = int(false_novel * (len(held_out) + 1))
+    n_above = int(false_novel * (len(held_out) + 1) + 1e-9)
     place = min(max(n_above, 1), len(held_out))
     allowed = float(held_out.sort(descending=True).values[place - 1])
     return allowed if strict else min(allowed, NEAREST_CENTRE)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -47,8 +48,11 @@ def excess_mass(
     found: dict[int, list[Tensor]] = {}
     for k, clusters in clusterings.items():
         expected = explained(clusters, calibration, calibration_y)
-        real = real_clusters(clusters, *expected, surplus, doubt, least_share)
-        found[k] = joined([z[clusters.assignment == cluster] for cluster in real], closest)
+        enough = Enough(clusters, *expected, surplus, doubt, least_share)
+        parts = [
+            z[clusters.assignment == c] for c in range(clusters.n_known, len(clusters.centres))
+        ]
+        found[k] = real_classes(parts, enough, closest)
     n_novel = elected({k: len(groups) for k, groups in found.items()})
     agreeing = [groups for groups in found.values() if len(groups) == n_novel]
     if not agreeing:
@@ -68,24 +72,47 @@ def _known_groups(
     return [a if len(a) >= ENOUGH else b for a, b in zip(in_window, held_out, strict=True)]
 
 
-def real_clusters(
-    clusters: Clusters,
-    expected: Tensor,
-    deviation: Tensor,
-    surplus: float,
-    doubt: float,
-    least_share: float,
-) -> list[int]:
-    """The free clusters that hold more instances than known data explain.
+class Enough(NamedTuple):
+    """Whether free clusters hold more instances than known data explain."""
 
-    It is real if it holds more than ``surplus`` times as many as are expected (see
-    :func:`explained`), ``doubt`` standard deviations of that more, and ``least_share`` of an even
-    share of the window on top.
+    clusters: Clusters
+    expected: Tensor  # known instances in each cluster, see :func:`explained`
+    deviation: Tensor
+    surplus: float
+    doubt: float
+    least_share: float
+
+    def each(self, free: int) -> bool:
+        """Whether this free cluster does, ``least_share`` of an even share on top."""
+        return self._hold([free], len(self.clusters.centres))
+
+    def together(self, free: list[int]) -> bool:
+        """Whether these do as the parts of the one novel class that there is."""
+        return self._hold(free, self.clusters.n_known + 1)
+
+    def _hold(self, free: list[int], n_shares: int) -> bool:
+        rows = torch.tensor(free) + self.clusters.n_known
+        sizes = torch.bincount(self.clusters.assignment, minlength=len(self.clusters.centres)).cpu()
+        expected, deviation = self.expected.cpu()[rows], self.deviation.cpu()[rows]
+        bar = self.surplus * expected.sum() + self.doubt * deviation.square().sum().sqrt()
+        bar = bar + self.least_share * sizes.sum() / n_shares
+        return bool(sizes[rows].sum() > bar) and int(sizes[rows].sum()) > 1
+
+
+def real_classes(parts: list[Tensor], enough: Enough, closest: float) -> list[Tensor]:
+    """The novel classes of one clustering, from the instances of each of its free clusters.
+
+    A cluster that is real by itself counts, and so do several that are one class together: many
+    centres cut a large class into parts that are each too small. Those closer than ``closest``
+    are one class.
     """
-    n, n_clusters = len(clusters.assignment), len(clusters.centres)
-    sizes = torch.bincount(clusters.assignment, minlength=n_clusters)
-    enough = sizes > surplus * expected + doubt * deviation + least_share * n / n_clusters
-    return [c for c in range(clusters.n_known, n_clusters) if bool(enough[c]) and sizes[c] > 1]
+    real = {i for i in range(len(parts)) if enough.each(i)}
+    there = [i for i, part in enumerate(parts) if len(part) > 1]
+    for group in _grouped([parts[i] for i in there], closest):
+        members = [there[i] for i in group]
+        if not real.intersection(members) and enough.together(members):
+            real.update(members)
+    return joined([parts[i] for i in sorted(real)], closest)
 
 
 def explained(
@@ -159,7 +186,7 @@ def separation(a: Tensor, b: Tensor) -> float:
     gap = along_a.mean() + along_b.mean() - torch.linalg.vector_norm(a.mean(0) - b.mean(0))
     scatter = along_a.var() * (len(a) - 1) + along_b.var() * (len(b) - 1)
     deviation = (scatter / (len(a) + len(b) - 2)).sqrt()
-    return float(gap / deviation.clamp_min(1e-12))
+    return max(0.0, float(gap / deviation.clamp_min(1e-12)))
 
 
 def _positions(group: Tensor, other: Tensor) -> Tensor:
@@ -173,16 +200,26 @@ def _positions(group: Tensor, other: Tensor) -> Tensor:
 
 def joined(groups: list[Tensor], closest: float) -> list[Tensor]:
     """The groups that are left when the nearest pair is joined until all are apart."""
-    groups = list(groups)
-    while len(groups) > 1:
-        pairs = [(i, j) for i in range(len(groups)) for j in range(i)]
-        distances = [separation(groups[i], groups[j]) for i, j in pairs]
+    return [torch.cat([groups[i] for i in own]) for own in _grouped(groups, closest)]
+
+
+def _grouped(groups: list[Tensor], closest: float) -> list[list[int]]:
+    """Which groups are joined, by their numbers.
+
+    What was joined is as far from another group as its parts are on average: measured as one
+    group it would be wide, and so near to everything.
+    """
+    apart_by = np.array([[separation(a, b) if a is not b else 0.0 for b in groups] for a in groups])
+    parts = [[i] for i in range(len(groups))]
+    while len(parts) > 1:
+        pairs = [(i, j) for i in range(len(parts)) for j in range(i)]
+        distances = [float(apart_by[np.ix_(parts[i], parts[j])].mean()) for i, j in pairs]
         nearest = int(np.argmin(distances))
         if distances[nearest] >= closest:
             break
         i, j = pairs[nearest]
-        groups[j] = torch.cat([groups[j], groups.pop(i)])
-    return groups
+        parts[j] += parts.pop(i)
+    return parts
 
 
 def largest(curve: Mapping[int, float]) -> int:
