@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from cilf.benchmark import RunConfig
@@ -153,3 +154,10 @@ def test_one_label_of_each_cluster_is_not_all_labels() -> None:
 def test_a_query_is_read_as_it_is_written(text: str, query: Any) -> None:
     read = parse_query(text)
     assert (read, type(read)) == (query, type(query))
+
+
+def test_a_budget_of_numpy_stays_a_budget() -> None:
+    config = RunConfig.of(learner="cilf", data="digits", scenario="single", query=np.int64(3))
+    assert (config.query, type(config.query)) == (3, int)
+    share = RunConfig.of(learner="cilf", data="digits", scenario="single", query=np.float32(0.5))
+    assert (share.query, type(share.query)) == (0.5, float)

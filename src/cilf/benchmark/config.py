@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cilf.benchmark import scales
@@ -56,6 +57,8 @@ class RunConfig(BaseModel):
         """A config whose every name is known; the scale is the data set's usual one if None."""
         Asking(**{name: values[name] for name in ASKING if name in values})
         source = os.fspath(data) if isinstance(data, os.PathLike) else data
+        if isinstance(values.get("query"), np.integer | np.floating):
+            values["query"] = values["query"].item()  # or a budget would be read as a share
         try:
             config = cls(data=source, scale=scale or scales.default_scale(source), **values)
         except ValidationError as error:
