@@ -131,6 +131,8 @@ class CILF(Learner):
         >>> import numpy as np
         >>> from sklearn.datasets import load_digits
         >>> X, y = load_digits(return_X_y=True)
+        >>> mixed = np.random.default_rng(0).permutation(len(y))  # they come writer by writer
+        >>> X, y = X[mixed], y[mixed]
         >>> known, new = y < 3, (y == 3) & (np.arange(len(y)) < 400)
         >>> learner = CILF().fit(X[known][:300], y[known][:300])
         >>> window = np.concatenate([X[known][300:400], X[new]])
