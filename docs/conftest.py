@@ -13,6 +13,10 @@ TOPICS = {
     "football": ("score a goal", "pass the ball", "win the match", "save a penalty"),
     "weather": ("expect heavy rain", "strong winds tonight", "a sunny morning", "snow is coming"),
 }
+EXTRAS = (
+    "today", "again", "if you can", "as planned", "with friends", "this week", "once more",
+    "at last", "right now", "for us",
+)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +63,7 @@ def _write_tables(folder: Path, rng: np.random.Generator) -> None:
         f"{phrase} {extra},{topic}"
         for topic, phrases in TOPICS.items()
         for phrase in phrases
-        for extra in ("today", "again", "if you can", "as planned", "with friends")
+        for extra in EXTRAS
     ]
     _write(folder / "notes.csv", "text,topic", notes)
     photos = sorted((folder / "photos").rglob("*.jpg"))
