@@ -165,7 +165,7 @@ def learner_of(source: Source, variant: str, seed: int, preset: dict[str, Any]) 
     parameters = preset | dict(source.parameters) | {"seed": seed}
     parameters["memory_size"] = int(share * parameters["memory_size"])
     if changes.pop("paper", False):
-        budget = {k: parameters[k] for k in ("backbone", "memory_size", "seed")}
+        budget = {k: parameters[k] for k in ("memory_size", "seed")} | {"backbone": "convnet"}
         return FittedOnce(**CILF.paper(**budget).get_params())
     return FittedOnce(**(parameters | changes))
 
@@ -274,7 +274,8 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--name", help="of the files that are written, if not that of the phase")
     arguments = parser.parse_args()
     screening = arguments.phase == "screen"
-    arguments.variants = arguments.variants or (list(VARIANTS) if screening else ["defaults"])
+    changed = [name for name in VARIANTS if name != "joint"]
+    arguments.variants = arguments.variants or (changed if screening else ["defaults"])
     arguments.data = arguments.data or [
         "digits",
         "mnist",
