@@ -14,9 +14,10 @@ from cilf.learners.novel_count import (
     elected,
     excess_mass,
     explained,
-    joined,
+    grouped,
     largest,
     separation,
+    separations,
     sharpest_bend,
 )
 
@@ -138,9 +139,17 @@ def test_halves_of_one_class_are_joined_and_classes_are_not() -> None:
     halves = one[:, 0] > one[:, 0].median()
     known = [around(KNOWN[c : c + 1], 40, seed=5 + c) for c in range(3)]
     groups = [one[halves], one[~halves], other]
-    assert len(joined(groups, closest=apart(known, 0.15, draws()))) == 2
-    assert len(joined(groups, closest=0.0)) == 3
-    assert joined([], closest=1.0) == []
+    apart_by = separations(groups)
+    assert grouped(apart_by, [0, 1, 2], closest=apart(known, 0.15, draws())) == [[0, 1], [2]]
+    assert grouped(apart_by, [0, 1, 2], closest=0.0) == [[0], [1], [2]]
+    assert grouped(apart_by, [], closest=1.0) == []
+
+
+def test_what_was_joined_is_as_far_from_others_as_its_parts_on_average() -> None:
+    apart_by = np.array([[0.0, 1, 3], [1, 0, 6], [3, 6, 0]], dtype=np.float32)
+    assert grouped(apart_by, [0, 1, 2], closest=4.0) == [[0, 1], [2]]  # (3 + 6) / 2
+    assert grouped(apart_by, [0, 1, 2], closest=5.0) == [[0, 1, 2]]
+    assert grouped(apart_by, [0, 2], closest=4.0) == [[0, 2]]
 
 
 def test_apart_goes_from_halves_of_a_class_to_whole_classes() -> None:

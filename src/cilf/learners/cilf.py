@@ -45,7 +45,7 @@ READ_CURVE = {"silhouette": novel_count.largest, "curvature": novel_count.sharpe
 VIEWS = ["embedding", "features", "inputs"]  # each with those before it
 INPUTS = VIEWS.index("inputs")
 AUTO = "auto"
-ENOUGH_TO_SHOW = 4000  # instances that a curve is drawn from if it decides nothing
+ENOUGH_TO_SHOW = 1000  # instances that a curve is drawn from if it decides nothing
 USUAL_SIZE = 16  # instances of a class in a window; more classes than this allows are not tried
 
 

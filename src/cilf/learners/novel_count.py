@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cilf.core.types import Floats
 from cilf.learners.clustering import Clusters, semi_supervised_kmeans
 from cilf.nn.losses import squared_distances
 
@@ -107,12 +108,12 @@ def real_classes(parts: list[Tensor], enough: Enough, closest: float) -> list[Te
     are one class.
     """
     real = {i for i in range(len(parts)) if enough.each(i)}
-    there = [i for i, part in enumerate(parts) if len(part) > 1]
-    for group in _grouped([parts[i] for i in there], closest):
-        members = [there[i] for i in group]
+    apart_by = separations(parts)
+    for members in grouped(apart_by, [i for i, part in enumerate(parts) if len(part) > 1], closest):
         if not real.intersection(members) and enough.together(members):
             real.update(members)
-    return joined([parts[i] for i in sorted(real)], closest)
+    groups = grouped(apart_by, sorted(real), closest)
+    return [torch.cat([parts[i] for i in members]) for members in groups]
 
 
 def explained(
@@ -198,19 +199,22 @@ def _positions(group: Tensor, other: Tensor) -> Tensor:
     return along / length.clamp_min(1e-12)
 
 
-def joined(groups: list[Tensor], closest: float) -> list[Tensor]:
-    """The groups that are left when the nearest pair is joined until all are apart."""
-    return [torch.cat([groups[i] for i in own]) for own in _grouped(groups, closest)]
+def separations(groups: list[Tensor]) -> Floats:
+    """Of each group from each other: (n, n)."""
+    apart_by = np.zeros((len(groups), len(groups)), dtype=np.float32)
+    for i, group in enumerate(groups):
+        for j in range(i):
+            apart_by[i, j] = apart_by[j, i] = separation(group, groups[j])
+    return apart_by
 
 
-def _grouped(groups: list[Tensor], closest: float) -> list[list[int]]:
-    """Which groups are joined, by their numbers.
+def grouped(apart_by: Floats, chosen: list[int], closest: float) -> list[list[int]]:
+    """The chosen groups, by number, the nearest pair joined until all are ``closest`` apart.
 
     What was joined is as far from another group as its parts are on average: measured as one
     group it would be wide, and so near to everything.
     """
-    apart_by = np.array([[separation(a, b) if a is not b else 0.0 for b in groups] for a in groups])
-    parts = [[i] for i in range(len(groups))]
+    parts = [[i] for i in chosen]
     while len(parts) > 1:
         pairs = [(i, j) for i in range(len(parts)) for j in range(i)]
         distances = [float(apart_by[np.ix_(parts[i], parts[j])].mean()) for i, j in pairs]
