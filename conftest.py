@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 
+import hypothesis
 import pytest
 
 from cilf.core import notices
+
+# The same cases in every run, and no wall time decides: a busy machine is not a failure.
+hypothesis.settings.register_profile("cilf", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("cilf")
 
 
 @pytest.fixture(scope="session", autouse=True)
