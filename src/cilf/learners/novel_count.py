@@ -92,12 +92,12 @@ class Enough(NamedTuple):
         return self._hold(free, self.clusters.n_known + 1)
 
     def _hold(self, free: list[int], n_shares: int) -> bool:
-        rows = torch.tensor(free) + self.clusters.n_known
-        sizes = torch.bincount(self.clusters.assignment, minlength=len(self.clusters.centres)).cpu()
-        expected, deviation = self.expected.cpu()[rows], self.deviation.cpu()[rows]
-        bar = self.surplus * expected.sum() + self.doubt * deviation.square().sum().sqrt()
-        bar = bar + self.least_share * sizes.sum() / n_shares
-        return bool(sizes[rows].sum() > bar) and int(sizes[rows].sum()) > 1
+        rows = torch.tensor(free, device=self.expected.device) + self.clusters.n_known
+        n_there = int(torch.isin(self.clusters.assignment, rows).sum())
+        bar = self.surplus * float(self.expected[rows].sum())
+        bar += self.doubt * float(self.deviation[rows].square().sum().sqrt())
+        bar += self.least_share * len(self.clusters.assignment) / n_shares
+        return n_there > max(bar, 1)
 
 
 def real_classes(parts: list[Tensor], enough: Enough, closest: float) -> list[Tensor]:
