@@ -88,6 +88,9 @@ TUNED = {"detect_epochs": 5}
 VARIANTS: dict[str, dict[str, Any]] = {
     "defaults": {},
     # Algorithm 1
+    "triplets average": {"triplets": "average"},
+    "triplets average, margin 20": {"triplets": "average", "margin": 20.0},
+    "triplets x 0.1": {"lambda1": 0.1},
     "triplets hardest": {"triplets": "hardest"},
     "triplets none": {"lambda1": 0.0},
     "triplets not squared": {"squared": False, "margin": 2.0},

@@ -85,7 +85,7 @@ def test_a_class_missing_from_memory_is_still_known_in_detection(
         {"calibration_size": 0}, {"detect_epochs": 0}, {"exact_prototypes": False},
         {"count": "silhouette", "k_max": 3}, {"count": "curvature", "k_max": 3},
         {"augmentation": None}, {"clip": 0.5}, {"cluster_beta": 0.8}, {"memory_size": 0},
-        {"triplets": "hardest"}, {"squared": False}, {"length": 4.0}, {"strict": True},
+        {"triplets": "hardest"}, {"triplets": "average"}, {"squared": False}, {"length": 4.0}, {"strict": True},
         {"distill_on": "embeddings"}, {"temperature": 2.0}, {"memory_choice": "herding"},
     ],
     ids=str,

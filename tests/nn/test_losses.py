@@ -243,13 +243,13 @@ def test_hardest_triplets_take_the_farthest_positive_and_the_nearest_negative(po
         farthest = max(d for j, d in enumerate(to) if y[j] == y[i])
         nearest = min(d for j, d in enumerate(to) if y[j] != y[i])
         gaps.append(max(0.0, 1.0 + farthest - nearest))
-    loss = losses.triplet_loss(z, y, 1.0, seeded(), hardest=True, squared=power == 2)
+    loss = losses.triplet_loss(z, y, 1.0, seeded(), partners="hardest", squared=power == 2)
     assert float(loss) == pytest.approx(sum(gaps) / 8)
 
 
 def test_hardest_triplets_of_one_class_or_of_loners_are_zero() -> None:
     for y in (torch.zeros(4, dtype=torch.long), torch.arange(4)):
-        assert float(losses.triplet_loss(points(4), y, 1.0, seeded(), hardest=True)) == 0
+        assert float(losses.triplet_loss(points(4), y, 1.0, seeded(), partners="hardest")) == 0
 
 
 def test_distances_that_are_not_squared_have_finite_gradients_at_zero() -> None:
@@ -274,3 +274,13 @@ def test_embedding_drift_is_the_mean_squared_way() -> None:
     expected = sum(squared(p, q) for p, q in zip(a, b, strict=True)) / 5
     assert float(losses.embedding_drift(a, b)) == pytest.approx(expected)
     assert float(losses.embedding_drift(a[:0], b[:0])) == 0
+
+
+def test_average_triplets_take_the_mean_over_one_negative_of_each_other_class() -> None:
+    z, y = points(4), torch.tensor([0, 0, 1, 2])  # each anchor has one choice of partners
+    gaps = []
+    for anchor, positive in ((0, 1), (1, 0)):
+        gap = 1.0 + squared(z[anchor], z[positive])
+        gaps += [max(0.0, gap - squared(z[anchor], z[negative])) for negative in (2, 3)]
+    loss = losses.triplet_loss(z, y, 1.0, seeded(), partners="average")
+    assert float(loss) == pytest.approx(sum(gaps) / 4)

@@ -72,8 +72,8 @@ class CILF(Learner):
         alpha: sharpness of the class probabilities, softmax(-alpha * squared distance).
         length: that every embedding is brought to; None leaves them as they are.
         margin: of the triplet loss L_inter.
-        triplets: its partners in a batch: "random" (a positive, and a negative of each other
-            class) or "hardest".
+        triplets: its partners in a batch: "random" (a positive, and the nearest of negatives
+            drawn from each other class), "average" (over these negatives) or "hardest".
         squared: whether its distances are squared.
         lambda1: weight of L_inter.
         lambda2: weight of R, which holds the prototypes of known classes in place.
@@ -262,8 +262,9 @@ class CILF(Learner):
     ) -> Tensor:
         """L_intra + lambda1 * L_inter, and lambda2 * R where there are prototypes to hold."""
         loss = losses.prototype_cross_entropy(z, y, prototypes, self.alpha)
-        hardest = self.triplets == "hardest"
-        inter = losses.triplet_loss(z, y, self.margin, draws, hardest=hardest, squared=self.squared)
+        inter = losses.triplet_loss(
+            z, y, self.margin, draws, partners=self.triplets, squared=self.squared
+        )
         loss = loss + self.lambda1 * inter
         if anchors is not None:
             loss = loss + self.lambda2 * losses.prototype_drift(z, y, anchors)
@@ -561,7 +562,7 @@ class CILF(Learner):
         if self.space_size is not None:
             validation.whole_number("space_size", self.space_size, least=1)
         validation.one_of("order", self.order, ["certainty", "weights", "none"])
-        validation.one_of("triplets", self.triplets, ["random", "hardest"])
+        validation.one_of("triplets", self.triplets, list(losses.PARTNERS))
         validation.one_of("distill_on", self.distill_on, ["probabilities", "embeddings"])
         validation.one_of("memory_choice", self.memory_choice, ["random", "herding"])
         for name in ("embedding_size", "batch_size", "k_max", "pace_every", "detect_steps"):

@@ -31,23 +31,23 @@ def triplet_loss(
     margin: float,
     generator: torch.Generator,
     *,
-    hardest: bool = False,
+    partners: str = "random",
     squared: bool = True,
 ) -> Tensor:
-    """L_inter: one random positive, one random negative of each other class in the batch.
+    """L_inter: each instance closer to one of its class than to others, by a margin.
 
-    The mean over anchors of [margin + d(anchor, positive) - smallest d(anchor, negative)]_+
-    with squared distances; anchors alone in their class, and batches of one class, give zero.
-    ``hardest`` takes the farthest positive and the nearest of all negatives instead.
+    The mean over anchors of [margin + d(anchor, positive) - d(anchor, negative)]_+ with squared
+    distances; anchors alone in their class, and batches of one class, give zero. ``partners`` of
+    an anchor in the batch: "random" takes a positive, and the nearest of negatives drawn one from
+    each other class; "average" the mean over these negatives; "hardest" the farthest positive and
+    the nearest negative of all.
     """
     distances = squared_distances(z, z) if squared else _distances(z)
-    if hardest:
-        to_positive, nearest, usable = _hardest(distances, y)
-    else:
-        to_positive, nearest, usable = _drawn(distances, y, generator)
+    to_positive, to_negatives, usable = PARTNERS[partners](distances, y, generator)
     if not bool(usable.any()):
         return z.sum() * 0.0
-    return F.relu(margin + to_positive - nearest)[usable].mean()
+    hinge = F.relu(margin + to_positive[:, None] - to_negatives)[usable]
+    return (hinge.sum(1) / to_negatives[usable].isfinite().sum(1)).mean()
 
 
 def _distances(z: Tensor) -> Tensor:
@@ -55,20 +55,32 @@ def _distances(z: Tensor) -> Tensor:
     return (squared_distances(z, z) + 1e-12).sqrt()
 
 
-def _hardest(distances: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _hardest(
+    distances: Tensor, y: Tensor, generator: torch.Generator
+) -> tuple[Tensor, Tensor, Tensor]:
     same = y[:, None] == y
     farthest = distances.masked_fill(~same, -torch.inf).amax(1)
-    nearest = distances.masked_fill(same, torch.inf).amin(1)
+    nearest = distances.masked_fill(same, torch.inf).amin(1, keepdim=True)
     return farthest, nearest, (same.sum(1) > 1) & ~same.all(1)
 
 
-def _drawn(
+def _one_of_each(
     distances: Tensor, y: Tensor, generator: torch.Generator
 ) -> tuple[Tensor, Tensor, Tensor]:
     positive, negatives, usable = draw_triplets(y, generator)
     to_positive = distances.gather(1, positive[:, None])[:, 0]
     to_negatives = distances.gather(1, negatives.clamp_min(0))
-    return to_positive, to_negatives.masked_fill(negatives < 0, torch.inf).amin(1), usable
+    return to_positive, to_negatives.masked_fill(negatives < 0, torch.inf), usable
+
+
+def _nearest_of_each(
+    distances: Tensor, y: Tensor, generator: torch.Generator
+) -> tuple[Tensor, Tensor, Tensor]:
+    to_positive, to_negatives, usable = _one_of_each(distances, y, generator)
+    return to_positive, to_negatives.amin(1, keepdim=True), usable
+
+
+PARTNERS = {"random": _nearest_of_each, "average": _one_of_each, "hardest": _hardest}
 
 
 def draw_triplets(y: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
