@@ -144,7 +144,8 @@ def test_bad_parameters_are_refused_before_fitting(digits: tuple[Array, Array]) 
 @pytest.mark.parametrize(
     "change",
     [{"count": "zz"}, {"k_max": -1}, {"leniency": 2}, {"pace_start": 0}, {"update_epochs": -1},
-     {"false_novel": 1.2}, {"distill_on": "z"}, {"temperature": 0}, {"memory_choice": "best"}],
+     {"false_novel": 1.2}, {"distill_on": "z"}, {"temperature": 0}, {"memory_choice": "best"},
+     {"clip": 0.0}, {"length": 0.0}, {"space_size": 0}],
     ids=str,
 )  # fmt: skip
 def test_bad_parameters_are_refused_after_fitting_too(

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from cilf.learners.clustering import Clusters
-from cilf.learners.decision import cut, novelty
+from cilf.learners.decision import cut, decide, novelty
 
 
 def clusters(centres: list[float], n_known: int) -> Clusters:
@@ -51,3 +51,16 @@ def test_nothing_held_out_leaves_it_to_the_nearest_centre() -> None:
 def test_few_held_out_instances_allow_none_above_them() -> None:
     assert cut(torch.tensor([-3.0, -1.0, -2.0]), 0.05, strict=False) == -1.0
     assert cut(torch.tensor([-3.0, -1.0, -2.0]), 1.0, strict=False) == -3.0
+
+
+def test_above_the_cut_the_nearest_novel_centre_decides() -> None:
+    points = torch.tensor([[0.0], [9.0], [5.5], [2.1]])
+    found = decide(points, clusters([0.0, 2.0, 10.0, 4.0], 2), cut=1.0)
+    assert found.cluster.tolist() == [-1, 0, 1, -1]
+    assert found.label.tolist() == [0, 1, 1, 1]
+
+
+def test_no_novel_cluster_stays_empty_and_without_one_all_is_known() -> None:
+    points = torch.tensor([[0.0], [0.1], [1.9]])
+    assert 0 in decide(points, clusters([0.0, 9.0], 1), cut=0.0).cluster
+    assert decide(points, clusters([0.0, 2.0], 2), cut=0.0).cluster.tolist() == [-1, -1, -1]

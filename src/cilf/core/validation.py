@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -250,6 +250,31 @@ def one_of(kind: str, value: Any, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(str(value).lower(), names, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise BadConfig(f"unknown {kind} {value!r}: {hint}Known: {', '.join(names)}.")
+
+
+Check = Callable[[str, Any], object]
+"""(name, value) -> anything; raises if the value will not do."""
+
+
+def among(known: Iterable[str]) -> Check:
+    """The check that a value is one of these names."""
+    names = list(known)
+    return lambda name, value: one_of(name, value, names)
+
+
+def whole(least: int) -> Check:
+    """The check that a value is a whole number, not below ``least``."""
+    return lambda name, value: whole_number(name, value, least=least)
+
+
+def between(least: float, most: float = math.inf) -> Check:
+    """The check that a value is a number in this range."""
+    return lambda name, value: number(name, value, least=least, most=most)
+
+
+def optional(check: Check) -> Check:
+    """The same check, which None passes."""
+    return lambda name, value: None if value is None else check(name, value)
 
 
 def in_order_of_appearance(y: Array, known: Sequence[Label] = ()) -> list[Label]:

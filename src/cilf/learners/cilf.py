@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Self, TypedDict
 
@@ -19,11 +19,11 @@ from cilf.learners import curriculum, decision, novel_count
 from cilf.learners.base import Arrays, Learner
 from cilf.learners.clustering import (
     Clusters,
-    fill_empty,
     semi_supervised_kmeans,
     settled,
     silhouette,
 )
+from cilf.learners.pseudo_labels import PseudoLabelled
 from cilf.learners.space import Space
 from cilf.nn import losses, pretrained, training
 from cilf.nn.backbones import Factory
@@ -47,6 +47,39 @@ INPUTS = VIEWS.index("inputs")
 AUTO = "auto"
 ENOUGH_TO_SHOW = 1000  # instances that a curve is drawn from if it decides nothing
 USUAL_SIZE = 16  # instances of a class in a window; more classes than this allows are not tried
+
+DOMAINS: dict[str, validation.Check] = {
+    "count": validation.among(["excess-mass", *READ_CURVE]),
+    "cluster_on": validation.among([AUTO, *VIEWS]),
+    "order": validation.among(["certainty", "weights", "none"]),
+    "triplets": validation.among(losses.PARTNERS),
+    "distill_on": validation.among(["probabilities", "embeddings"]),
+    "memory_choice": validation.among(["random", "herding"]),
+    **dict.fromkeys(
+        ["embedding_size", "batch_size", "k_max", "pace_every", "detect_steps"], validation.whole(1)
+    ),
+    **dict.fromkeys(
+        ["epochs", "detect_epochs", "update_epochs", "replay", "memory_size", "calibration_size"],
+        validation.whole(0),
+    ),
+    **dict.fromkeys(["squared", "exact_prototypes", "weighted", "strict"], validation.flag),
+    **dict.fromkeys(
+        ["beta", "cluster_beta", "gamma", "leniency", "whitening", "false_novel"],
+        validation.between(0.0, 1.0),
+    ),
+    **dict.fromkeys(
+        ["alpha", "margin", "rotation", "lambda1", "lambda2", "distill", "surplus", "doubt",
+         "least_share", "learning_rate", "detect_learning_rate", "update_learning_rate",
+         "weight_decay"],
+        validation.between(0.0),
+    ),
+    "pace_start": validation.between(1e-6, 1.0),
+    "pace_growth": validation.between(1.0),
+    "temperature": validation.between(1e-3),
+    "clip": validation.optional(validation.between(1e-6)),
+    "length": validation.optional(validation.between(1e-6)),
+    "space_size": validation.optional(validation.whole(1)),
+}  # fmt: skip
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -235,18 +268,13 @@ class CILF(Learner):
         network.learn_inputs(x, torch_generator(self.seed, "inputs"))
         prototypes, _ = class_means(embed(network, x), labels, n_classes)
 
-        def objective(z: Tensor, rows: Tensor) -> Tensor:
+        def objective(z: Tensor, rows: Tensor, prototypes: Tensor) -> Tensor:
             return self._loss(z, labels[rows], prototypes, draws)
 
-        batches = training.shuffled(len(x), self.batch_size, draws, network.device)
         settings = self._settings(self.epochs, self.learning_rate)
-        for epoch in training.epochs(
-            network, x, batches, objective, settings, seed=self.seed, purpose="fit",
-            task=self._task(network, x, "fit"),
-        ):  # fmt: skip
-            means, counts = class_means(epoch.z, labels[epoch.rows], n_classes)
-            prototypes = annealed(prototypes, means, counts, self.beta)
-
+        prototypes = self._train(
+            network, x, labels, prototypes, objective, settings, draws, ("fit",)
+        )
         self._settle(network, x, labels, prototypes)
         self._architecture = self._wanted_architecture()
         self._memory = self._remembered(known, x, rng)
@@ -342,53 +370,35 @@ class CILF(Learner):
         fixed = self._clustered == [INPUTS]  # no training moves a point
         if self.detect_epochs == 0 or len(clusters.free) == 0 or fixed:
             return _Tuned(scene.points, clusters, scene.space, self._network)
-        network, n, n_known = copy.deepcopy(self._network), len(scene.x), clusters.n_known
+        network, n = copy.deepcopy(self._network), len(scene.x)
         replayed = self._memory if self.replay else Memory.empty(self._memory.X)
-        remembered, true_labels = self._tensors(replayed, network)
-        pool = torch.cat([scene.x, remembered])
-        labels = torch.cat([clusters.assignment, true_labels])
+        pool = PseudoLabelled.of(scene.x, clusters, *self._tensors(replayed, network))
         centres, ranks = clusters.centres, self._ranks(scene.z, scene.points, clusters)
         arrived, _ = class_means(scene.z, clusters.assignment, len(centres))
-        prototypes = torch.cat([self._prototypes, arrived[n_known:]])
+        prototypes = torch.cat([self._prototypes, arrived[clusters.n_known :]])
 
         def batches(epoch: int) -> Iterable[Tensor]:
             for step in range(epoch * self.detect_steps, (epoch + 1) * self.detect_steps):
                 share = curriculum.pace(step, self.pace_start, self.pace_growth, self.pace_every)
                 easy = torch.nonzero(ranks < share)[:, 0]
-                yield torch.cat(
-                    [_draw(easy, self.batch_size, draws),
-                     _draw(torch.arange(n, len(pool)), self.replay, draws)]
-                ).to(network.device)  # fmt: skip
+                yield pool.batch(easy, self.batch_size, self.replay, draws)
 
         def objective(z: Tensor, rows: Tensor) -> Tensor:
-            return self._loss(z, labels[rows], prototypes, draws, anchors=self._prototypes)
+            return self._loss(z, pool.labels[rows], prototypes, draws, anchors=self._prototypes)
 
-        points, inputs = scene.points, network.inputs(pool)
+        points, inputs = scene.points, network.inputs(pool.x)
         settings = self._settings(self.detect_epochs, self.detect_learning_rate)
         seed = derived_seed(self.seed, "detect", self._n_updates)
         for _ in training.epochs(
-            network, pool, batches, objective, settings, seed=seed, purpose="detect"
+            network, pool.x, batches, objective, settings, seed=seed, purpose="detect"
         ):
-            seen = views(network, pool, inputs)
+            seen = views(network, pool.x, inputs)
             points = scene.space.join(self._chosen(seen))
-            prototypes = self._refreshed(seen[0], labels, prototypes, n, n_known)
-            centres = self._refreshed(points, labels, centres, n, n_known)
-            labels[:n] = losses.squared_distances(points[:n], centres).argmin(1)
-            clusters = Clusters(centres, labels[:n].clone(), n_known)
+            prototypes = pool.followed(seen[0], prototypes, self.beta)
+            centres = pool.followed(points, centres, self.beta)
+            clusters = pool.relabelled(points, centres)
             ranks = self._ranks(seen[0][:n], points[:n], clusters)
         return _Tuned(points[:n], clusters, scene.space, network)
-
-    def _refreshed(
-        self, points: Tensor, labels: Tensor, centres: Tensor, n: int, n_known: int
-    ) -> Tensor:
-        """Centres that follow the tuned network: known ones by the memory, if it is replayed."""
-        means, counts = class_means(points[:n], labels[:n], len(centres))
-        free = annealed(centres[n_known:], means[n_known:], counts[n_known:], 0.0)
-        if len(points) > n:
-            kept, kept_counts = class_means(points[n:], labels[n:], n_known)
-            return torch.cat([annealed(centres[:n_known], kept, kept_counts, 0.0), free])
-        known = annealed(centres[:n_known], means[:n_known], counts[:n_known], self.beta)
-        return torch.cat([known, free])
 
     def _ranks(self, z: Tensor, points: Tensor, clusters: Clusters) -> Tensor:
         """The place of each instance in the curriculum, from 0 (easiest) to 1."""
@@ -404,24 +414,12 @@ class CILF(Learner):
 
     def _detection(self, tuned: _Tuned, curve: Mapping[int, float]) -> Detection:
         """Known or novel by the nearest centre, cut so that few known instances are novel."""
-        clusters, n_known, n_novel = (
-            tuned.clusters,
-            tuned.clusters.n_known,
-            len(tuned.clusters.free),
-        )
-        novelty = decision.novelty(tuned.points, clusters)
-        distances = losses.squared_distances(tuned.points, clusters.centres)
-        label = distances[:, :n_known].argmin(1)
-        assignment = label
-        if n_novel:
-            nearest_novel = n_known + distances[:, n_known:].argmin(1)
-            assignment = torch.where(novelty > self._cut(tuned), nearest_novel, label)
-            assignment = fill_empty(assignment, distances.sqrt(), n_known)
+        found = decision.decide(tuned.points, tuned.clusters, self._cut(tuned))
         return Detection(
-            novelty=to_numpy(novelty),
-            label=self.classes_[label.cpu().numpy()],
-            cluster=torch.where(assignment < n_known, -1, assignment - n_known).cpu().numpy(),
-            n_novel=n_novel,
+            novelty=to_numpy(found.novelty),
+            label=self.classes_[found.label.cpu().numpy()],
+            cluster=found.cluster.cpu().numpy(),
+            n_novel=len(tuned.clusters.free),
             curve=curve,
             embedding=to_numpy(tuned.points),
         )
@@ -444,23 +442,17 @@ class CILF(Learner):
         arrived, _ = class_means(old_z, labels, n_classes)
         prototypes = torch.cat([old, arrived[len(old) :]])
 
-        def objective(z: Tensor, rows: Tensor) -> Tensor:
+        def objective(z: Tensor, rows: Tensor, prototypes: Tensor) -> Tensor:
             loss = self._loss(z, labels[rows], prototypes, draws, anchors=old)
             memory = rows >= len(train)
             return loss + self.distill * self._forgotten(
                 z[memory], old_z[rows[memory]], prototypes, old
             )
 
-        batches = training.shuffled(len(x), self.batch_size, draws, network.device)
         settings = self._settings(self.update_epochs, self.update_learning_rate)
-        for epoch in training.epochs(
-            network, x, batches, objective, settings,
-            seed=derived_seed(self.seed, *purpose), purpose="update",
-            task=self._task(network, x, *purpose),
-        ):  # fmt: skip
-            means, counts = class_means(epoch.z, labels[epoch.rows], n_classes)
-            prototypes = annealed(prototypes, means, counts, self.beta)
-
+        prototypes = self._train(
+            network, x, labels, prototypes, objective, settings, draws, purpose
+        )
         self._settle(network, x, labels, prototypes, self._centres)
         self._memory = self._remembered(pool, x, rng)
         self._calibration = self._calibration.joined(X[aside], y[aside])
@@ -472,6 +464,32 @@ class CILF(Learner):
         return losses.distillation(z, old_z, prototypes, old, self.alpha, self.temperature)
 
     # ------------------------------------------------------ what the three share
+
+    def _train(
+        self,
+        network: Network,
+        x: Tensor,
+        labels: Tensor,
+        prototypes: Tensor,
+        objective: Callable[[Tensor, Tensor, Tensor], Tensor],
+        settings: training.Settings,
+        draws: torch.Generator,
+        purpose: tuple[str | int, ...],
+    ) -> Tensor:
+        """Train on labelled instances; the prototypes, annealed after each epoch."""
+
+        def with_prototypes(z: Tensor, rows: Tensor) -> Tensor:
+            return objective(z, rows, prototypes)
+
+        seed = self.seed if len(purpose) == 1 else derived_seed(self.seed, *purpose)
+        batches = training.shuffled(len(x), self.batch_size, draws, network.device)
+        for epoch in training.epochs(
+            network, x, batches, with_prototypes, settings,
+            seed=seed, purpose=str(purpose[0]), task=self._task(network, x, *purpose),
+        ):  # fmt: skip
+            means, counts = class_means(epoch.z, labels[epoch.rows], len(prototypes))
+            prototypes = annealed(prototypes, means, counts, self.beta)
+        return prototypes
 
     def _settle(
         self,
@@ -557,35 +575,8 @@ class CILF(Learner):
         return as_tensor(labelled.X, network.device), y
 
     def _check_parameters(self) -> None:
-        validation.one_of("count", self.count, ["excess-mass", *READ_CURVE])
-        validation.one_of("cluster_on", self.cluster_on, [AUTO, *VIEWS])
-        if self.space_size is not None:
-            validation.whole_number("space_size", self.space_size, least=1)
-        validation.one_of("order", self.order, ["certainty", "weights", "none"])
-        validation.one_of("triplets", self.triplets, list(losses.PARTNERS))
-        validation.one_of("distill_on", self.distill_on, ["probabilities", "embeddings"])
-        validation.one_of("memory_choice", self.memory_choice, ["random", "herding"])
-        for name in ("embedding_size", "batch_size", "k_max", "pace_every", "detect_steps"):
-            validation.whole_number(name, getattr(self, name), least=1)
-        for name in (
-            "epochs", "detect_epochs", "update_epochs", "replay", "memory_size", "calibration_size",
-        ):  # fmt: skip
-            validation.whole_number(name, getattr(self, name), least=0)
-        for name in ("squared", "exact_prototypes", "weighted", "strict"):
-            validation.flag(name, getattr(self, name))
-        for name in ("beta", "cluster_beta", "gamma", "leniency", "whitening", "false_novel"):
-            validation.number(name, getattr(self, name), least=0.0, most=1.0)
-        for name in (
-            "alpha", "margin", "rotation", "lambda1", "lambda2", "distill",
-            "surplus", "doubt", "least_share", "learning_rate", "detect_learning_rate",
-            "update_learning_rate", "weight_decay",
-        ):  # fmt: skip
-            validation.number(name, getattr(self, name), least=0.0)
-        validation.number("pace_start", self.pace_start, least=1e-6, most=1.0)
-        validation.number("pace_growth", self.pace_growth, least=1.0)
-        validation.number("temperature", self.temperature, least=1e-3)
-        if self.length is not None:
-            validation.number("length", self.length, least=1e-6)
+        for name, check in DOMAINS.items():
+            check(name, getattr(self, name))
 
     # ------------------------------------------------------ saving and loading
 
@@ -643,9 +634,3 @@ class _Tuned(NamedTuple):
 def _padded(old: Tensor, new: Tensor) -> Tensor:
     """The old centres, and the new ones of classes that had none."""
     return torch.cat([old, new[len(old) :]])
-
-
-def _draw(rows: Tensor, n: int, draws: torch.Generator) -> Tensor:
-    """``n`` of these rows, with replacement; none of none."""
-    rows = rows.cpu()
-    return rows[torch.randint(len(rows), (n,), generator=draws)] if len(rows) else rows

@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import torch
 from torch import Tensor
 
-from cilf.learners.clustering import Clusters
+from cilf.learners.clustering import Clusters, fill_empty
 from cilf.nn.losses import squared_distances
 
 NEAREST_CENTRE = 0.0  # the cut at which the nearest of all centres decides
+
+
+class Decided(NamedTuple):
+    """What each instance is taken for."""
+
+    novelty: Tensor
+    label: Tensor  # nearest known class
+    cluster: Tensor  # novel cluster, -1 for known instances
+
+
+def decide(points: Tensor, clusters: Clusters, cut: float) -> Decided:
+    """Instances above the cut belong to the nearest novel centre; no novel cluster is empty."""
+    n_known, distances = clusters.n_known, squared_distances(points, clusters.centres).sqrt()
+    score, label = _novelty(distances, n_known), distances[:, :n_known].argmin(1)
+    if len(clusters.free) == 0:
+        return Decided(score, label, torch.full_like(label, -1))
+    nearest_novel = n_known + distances[:, n_known:].argmin(1)
+    assignment = torch.where(score > cut, nearest_novel, label)
+    assignment = fill_empty(assignment, distances, n_known)
+    return Decided(score, label, torch.where(assignment < n_known, -1, assignment - n_known))
 
 
 def novelty(points: Tensor, clusters: Clusters) -> Tensor:
@@ -15,11 +38,14 @@ def novelty(points: Tensor, clusters: Clusters) -> Tensor:
 
     With no novel centre, the distance to the nearest known one.
     """
-    distances = squared_distances(points, clusters.centres).sqrt()
-    nearest_known = distances[:, : clusters.n_known].amin(1)
-    if len(clusters.free) == 0:
+    return _novelty(squared_distances(points, clusters.centres).sqrt(), clusters.n_known)
+
+
+def _novelty(distances: Tensor, n_known: int) -> Tensor:
+    nearest_known = distances[:, :n_known].amin(1)
+    if distances.shape[1] == n_known:
         return nearest_known
-    return nearest_known - distances[:, clusters.n_known :].amin(1)
+    return nearest_known - distances[:, n_known:].amin(1)
 
 
 def cut(held_out: Tensor, false_novel: float, strict: bool) -> float:

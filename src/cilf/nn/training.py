@@ -40,7 +40,7 @@ class Settings:
         validation.number("learning_rate", self.learning_rate, least=0.0)
         validation.number("weight_decay", self.weight_decay, least=0.0)
         if self.clip is not None:
-            validation.number("clip", self.clip, least=0.0)
+            validation.number("clip", self.clip, least=1e-6)
         validation.one_of("schedule", self.schedule, ["constant", "cosine"])
 
     def rate(self, epoch: int) -> float:
