@@ -104,7 +104,7 @@ def test_how_to_ask_reaches_the_run_its_report_and_the_person_who_waits(run: Any
     assert (about["strategy"], about["propagate"]) == ("mixed", 0.5)
     total = sum(r.n_propagated for r in RunFolder(Path("here")).read_records())
     assert total > 0
-    assert f"{total} made up (" in done.out
+    assert f"{total} inferred (" in done.out
     page = (Path("here") / "report.html").read_text(encoding="utf-8")
     assert "--query 4 --strategy mixed --propagate 0.5" in page
     assert "taught unasked" in page

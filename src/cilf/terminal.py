@@ -117,7 +117,7 @@ def _labels(summary: Mapping[str, float]) -> str:
     if not summary["n_propagated"]:
         return f"{summary['n_queried']} labels"
     right = number(summary["propagated_right"])
-    return f"{summary['n_queried']} labels, {summary['n_propagated']} made up ({right} right)"
+    return f"{summary['n_queried']} labels, {summary['n_propagated']} inferred ({right} right)"
 
 
 def number(value: float) -> str:
@@ -202,7 +202,7 @@ class Watch:
 
 
 def _unasked(record: WindowRecord) -> str:
-    return f", {record.n_propagated} made up" if record.n_propagated else ""
+    return f", {record.n_propagated} inferred" if record.n_propagated else ""
 
 
 def _defined(value: Any) -> Any:

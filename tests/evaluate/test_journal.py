@@ -167,3 +167,25 @@ def test_a_folder_that_only_resumes_is_no_run_folder(stream: Stream, tmp_path: P
     next(run_stream(forest(), stream, resume=tmp_path))
     with pytest.raises(BadInput, match=r"no run\.json"):
         read_records(tmp_path)
+
+
+def test_a_run_that_asked_otherwise_is_not_gone_on_with(tmp_path: Path, stream: Stream) -> None:
+    records = run_stream(forest(), stream, query=0.5, resume=tmp_path / "run")
+    next(records)
+    for change, named in (({"query": 1}, "query is 1"), ({"query": 0.2}, "query is 0.2")):
+        with pytest.raises(BadConfig, match=named):
+            next(run_stream(forest(), stream, **change, resume=tmp_path / "run"))
+    with pytest.raises(BadConfig, match="strategy is 'mixed', but 'random' in"):
+        next(run_stream(forest(), stream, query=0.5, strategy="mixed", resume=tmp_path / "run"))
+    assert len(list(run_stream(forest(), stream, query=0.5, resume=tmp_path / "run"))) > 1
+
+
+def test_a_name_of_its_own_that_was_changed_is_not_made_up_again(stream: Stream) -> None:
+    learner = forest()
+    taught: list[str] = []
+    for _ in run_stream(learner, stream, query="self"):
+        new = [name for name in learner.classes_.tolist() if name.startswith("novel-")]
+        assert not set(new) & set(taught)
+        taught += new
+        learner.rename({name: f"kind {name}" for name in new})
+    assert len(taught) > 1

@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -39,6 +39,8 @@ class Spy(IForest):
 
 class Scripted:
     """A stand-in whose detections are made from the truth by a rule: scores are known then."""
+
+    former_names: ClassVar[list[Label]] = []
 
     def __init__(self, stream: Stream, rule: str) -> None:
         self._truth = {window.X.tobytes(): window.y for window in stream}

@@ -174,7 +174,7 @@ def _label_array(values: list[Any], name: str) -> Array:
 
 
 def _check_label(value: Any, name: str) -> None:
-    empty = isinstance(value, str) and not value
+    empty = isinstance(value, str) and not value.strip()
     if value is None or empty or (isinstance(value, float) and math.isnan(value)):
         raise BadInput(f"{name} is missing ({value!r}): leave that instance out.")
     if isinstance(value, bool) or not isinstance(value, int | str):

@@ -71,11 +71,11 @@ class Lesson:
 
 
 def lesson(
-    asking: Asking, window: Window, detection: Detection, classes: Iterable[Label], seed: int
+    asking: Asking, window: Window, detection: Detection, taken: Iterable[Label], seed: int
 ) -> Lesson:
-    """Ask about a window; the truth shows only in the answers."""
+    """Ask about a window; the truth shows only in the answers. No name is made up that is taken."""
     if asking.asks_nobody:
-        return Lesson(*self_taught(detection, classes), asked=np.empty(0, dtype=np.int64))
+        return Lesson(*self_taught(detection, taken), asked=np.empty(0, dtype=np.int64))
     asked = choose_queries(
         detection, asking.query, strategy=asking.strategy, seed=seed, window=window.index
     )

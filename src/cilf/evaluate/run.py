@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +13,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from cilf.core import Detection, Label, Window, WindowRecord, validation
+from cilf.core.files import make_folder, replace_file
 from cilf.core.types import Array, Ints
+from cilf.errors import BadConfig
 from cilf.evaluate import metrics
 from cilf.evaluate.asking import Asking, Lesson, lesson, named_in, stands_for, true_names
 from cilf.evaluate.journal import Journal
@@ -100,11 +104,26 @@ def _records(learner: Learner, stream: Stream, asking: Asking) -> Iterator[Windo
 def _kept_records(
     learner: Learner, stream: Stream, asking: Asking, folder: Path
 ) -> Iterator[WindowRecord]:
+    _ask_as_before(folder, asking)
     journal = Journal.begin(folder, learner, asking.shown(stream))
     yield from journal.finished
     for step in steps(journal.learner, stream, asking, finished=journal.finished):
         journal.keep(step.record)
         yield step.record
+
+
+def _ask_as_before(folder: Path, asking: Asking) -> None:
+    """Note in the folder how the run asks; refuse to go on with a run that asked otherwise."""
+    path, now = folder / "asking.json", dataclasses.asdict(asking)
+    before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else now
+    for name, value in now.items():
+        if before.get(name) != value or type(before.get(name)) is not type(value):
+            raise BadConfig(
+                f"{name} is {value!r}, but {before.get(name)!r} in {path}: resume with the same, "
+                "or start in a new folder."
+            )
+    make_folder(folder)
+    replace_file(path, json.dumps(now).encode())
 
 
 def steps(
@@ -136,7 +155,8 @@ def _step(
     label = true_names(detection.label, named)
     scores, matching = _scores(window, detection, label, known, novel)
 
-    taught = lesson(asking, window, detection, learner.classes_.tolist(), stream.seed)
+    taken = [*learner.classes_.tolist(), *learner.former_names]
+    taught = lesson(asking, window, detection, taken, stream.seed)
     _, seconds_update = _timed(lambda: _taught(learner, window.X[taught.rows], taught.labels))
 
     made = stands_for(taught, window) if asking.asks_nobody else {}

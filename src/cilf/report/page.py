@@ -168,6 +168,7 @@ def command(about: dict[str, Any]) -> str:
     given = [(key, about.get(key)) for key in ("learner", "data", "scenario", "seed", "scale")]
     given += [("query", about.get("query")), ("n-novel", about.get("n_novel"))]
     given += [(key, about.get(key)) for key in ("strategy", "propagate")]
+    given = [option for option in given if option != ("strategy", "random")]
     given += [("set", change) for change in about.get("changes") or ()]
     options = [f"--{key} {shlex.quote(str(value))}" for key, value in given if value is not None]
     return " ".join(["cilf run", *options])
