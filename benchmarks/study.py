@@ -76,7 +76,13 @@ SOURCES = {
     "cifar20": Source(
         "cifar100",
         n_classes=20,
-        stream=(("initial_size", 200), ("window_size", 50), ("n_windows", 5)),
+        stream=(
+            ("n_initial", 10),
+            ("max_novel", 3),
+            ("initial_size", 200),
+            ("window_size", 50),
+            ("n_windows", 5),
+        ),
         parameters=(("memory_size", 1000),),
     ),
     "cifar10-pretrained": Source("cifar10", parameters=(("backbone", "efficientnet-lite0"),)),
@@ -89,7 +95,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "defaults": {},
     # Algorithm 1
     "triplets average": {"triplets": "average"},
-    "triplets average, margin 20": {"triplets": "average", "margin": 20.0},
+    "triplets average of all": {"triplets": "average", "negatives": None},
+    "triplets of all classes": {"negatives": None},
     "triplets x 0.1": {"lambda1": 0.1},
     "triplets hardest": {"triplets": "hardest"},
     "triplets none": {"lambda1": 0.0},

@@ -284,3 +284,16 @@ def test_average_triplets_take_the_mean_over_one_negative_of_each_other_class() 
         gaps += [max(0.0, gap - squared(z[anchor], z[negative])) for negative in (2, 3)]
     loss = losses.triplet_loss(z, y, 1.0, seeded(), partners="average")
     assert float(loss) == pytest.approx(sum(gaps) / 4)
+
+
+def test_negatives_come_from_as_many_other_classes_as_asked_for() -> None:
+    y, generator = torch.arange(6).repeat(2), seeded()
+    counts = torch.zeros(12, 6)
+    for _ in range(300):
+        _, negatives, _ = losses.draw_triplets(y, generator, n_negatives=2)
+        assert (negatives >= 0).sum(1).tolist() == [2] * 12
+        counts += negatives >= 0
+    assert bool((counts[torch.arange(12), y] == 0).all())
+    others = counts[counts > 0]
+    assert len(others) == 12 * 5
+    assert float((others / 300 - 2 / 5).abs().max()) < 0.12

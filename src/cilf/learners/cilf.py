@@ -78,7 +78,7 @@ DOMAINS: dict[str, validation.Check] = {
     "temperature": validation.between(1e-3),
     "clip": validation.optional(validation.between(1e-6)),
     "length": validation.optional(validation.between(1e-6)),
-    "space_size": validation.optional(validation.whole(1)),
+    **dict.fromkeys(["negatives", "space_size"], validation.optional(validation.whole(1))),
 }  # fmt: skip
 
 
@@ -107,6 +107,8 @@ class CILF(Learner):
         margin: of the triplet loss L_inter.
         triplets: its partners in a batch: "random" (a positive, and the nearest of negatives
             drawn from each other class), "average" (over these negatives) or "hardest".
+        negatives: other classes that these negatives are drawn from, anew for each instance; None
+            is all of them, the nearest of which is too hard to learn from if there are many.
         squared: whether its distances are squared.
         lambda1: weight of L_inter.
         lambda2: weight of R, which holds the prototypes of known classes in place.
@@ -191,6 +193,7 @@ class CILF(Learner):
     length: float | None = None
     margin: float = 5.0
     triplets: str = "random"
+    negatives: int | None = 4
     squared: bool = True
     lambda1: float = 1.0
     lambda2: float = 1.0
@@ -244,7 +247,7 @@ class CILF(Learner):
     def paper(cls, **parameters: Any) -> Self:
         """The choices of the paper wherever it states one; ``parameters`` change others."""
         stated: dict[str, Any] = {
-            "backbone": "resnet18", "batch_size": 128, "augmentation": None,
+            "backbone": "resnet18", "batch_size": 128, "negatives": None, "augmentation": None,
             "exact_prototypes": False, "count": "curvature", "cluster_on": "embedding",
             "space_size": None, "cluster_beta": 0.8, "weighted": True, "order": "weights",
             "pace_start": 0.2, "pace_growth": 3.0, "pace_every": 10,
@@ -291,8 +294,9 @@ class CILF(Learner):
         """L_intra + lambda1 * L_inter, and lambda2 * R where there are prototypes to hold."""
         loss = losses.prototype_cross_entropy(z, y, prototypes, self.alpha)
         inter = losses.triplet_loss(
-            z, y, self.margin, draws, partners=self.triplets, squared=self.squared
-        )
+            z, y, self.margin, draws,
+            partners=self.triplets, n_negatives=self.negatives, squared=self.squared,
+        )  # fmt: skip
         loss = loss + self.lambda1 * inter
         if anchors is not None:
             loss = loss + self.lambda2 * losses.prototype_drift(z, y, anchors)

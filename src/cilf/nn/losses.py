@@ -32,6 +32,7 @@ def triplet_loss(
     generator: torch.Generator,
     *,
     partners: str = "random",
+    n_negatives: int | None = None,
     squared: bool = True,
 ) -> Tensor:
     """L_inter: each instance closer to one of its class than to others, by a margin.
@@ -39,11 +40,11 @@ def triplet_loss(
     The mean over anchors of [margin + d(anchor, positive) - d(anchor, negative)]_+ with squared
     distances; anchors alone in their class, and batches of one class, give zero. ``partners`` of
     an anchor in the batch: "random" takes a positive, and the nearest of negatives drawn one from
-    each other class; "average" the mean over these negatives; "hardest" the farthest positive and
-    the nearest negative of all.
+    each other class, or of ``n_negatives`` other classes; "average" the mean over these
+    negatives; "hardest" the farthest positive and the nearest negative of all.
     """
     distances = squared_distances(z, z) if squared else _distances(z)
-    to_positive, to_negatives, usable = PARTNERS[partners](distances, y, generator)
+    to_positive, to_negatives, usable = PARTNERS[partners](distances, y, generator, n_negatives)
     if not bool(usable.any()):
         return z.sum() * 0.0
     hinge = F.relu(margin + to_positive[:, None] - to_negatives)[usable]
@@ -56,7 +57,7 @@ def _distances(z: Tensor) -> Tensor:
 
 
 def _hardest(
-    distances: Tensor, y: Tensor, generator: torch.Generator
+    distances: Tensor, y: Tensor, generator: torch.Generator, n_negatives: int | None
 ) -> tuple[Tensor, Tensor, Tensor]:
     same = y[:, None] == y
     farthest = distances.masked_fill(~same, -torch.inf).amax(1)
@@ -65,26 +66,31 @@ def _hardest(
 
 
 def _one_of_each(
-    distances: Tensor, y: Tensor, generator: torch.Generator
+    distances: Tensor, y: Tensor, generator: torch.Generator, n_negatives: int | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    positive, negatives, usable = draw_triplets(y, generator)
+    positive, negatives, usable = draw_triplets(y, generator, n_negatives)
     to_positive = distances.gather(1, positive[:, None])[:, 0]
     to_negatives = distances.gather(1, negatives.clamp_min(0))
     return to_positive, to_negatives.masked_fill(negatives < 0, torch.inf), usable
 
 
 def _nearest_of_each(
-    distances: Tensor, y: Tensor, generator: torch.Generator
+    distances: Tensor, y: Tensor, generator: torch.Generator, n_negatives: int | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    to_positive, to_negatives, usable = _one_of_each(distances, y, generator)
+    to_positive, to_negatives, usable = _one_of_each(distances, y, generator, n_negatives)
     return to_positive, to_negatives.amin(1, keepdim=True), usable
 
 
 PARTNERS = {"random": _nearest_of_each, "average": _one_of_each, "hardest": _hardest}
 
 
-def draw_triplets(y: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-    """Partners of each anchor: a positive (n,), negatives (n, classes; -1 = own), usable (n,)."""
+def draw_triplets(
+    y: Tensor, generator: torch.Generator, n_negatives: int | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Partners of each anchor: a positive (n,), negatives (n, classes; -1 = none), usable (n,).
+
+    No class is its own negative; ``n_negatives`` others are, if there are more.
+    """
     n = len(y)
     order = torch.argsort(y, stable=True)
     classes, own, counts = torch.unique(y, return_inverse=True, return_counts=True)
@@ -98,6 +104,10 @@ def draw_triplets(y: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor
     positive = order[starts[own] + other]
     negatives = order[starts + (draws[:, 1:] * counts).long()]
     negatives.scatter_(1, own[:, None], -1)
+    if n_negatives is not None and n_negatives < len(classes) - 1:
+        chance = torch.rand(negatives.shape, generator=generator).to(y.device)
+        left_out = chance.scatter_(1, own[:, None], 2.0).argsort(1)[:, n_negatives:]
+        negatives.scatter_(1, left_out, -1)
     return positive, negatives, (counts[own] > 1) & (len(classes) > 1)
 
 
