@@ -209,7 +209,7 @@ class CILF(Learner):
     k_max: int = 8
     count: str = "excess-mass"
     surplus: float = 0.6
-    doubt: float = 1.0
+    doubt: float = 1.5
     least_share: float = 0.4
     leniency: float = 0.3
     cluster_on: str = "auto"

@@ -21,7 +21,7 @@ from cilf.nn.losses import squared_distances
 ENOUGH = 6  # instances of a class that can be halved
 FEWEST_STAY = 0.1  # share of known instances that is thought to lie in known clusters, at the least
 MANY = 20  # classes that tell how far apart two classes lie
-ALIKE = 20  # instances: how much is known about one class from all classes
+ALIKE = 20  # instances: how much is known about one class from the average one
 
 
 def excess_mass(
@@ -122,8 +122,8 @@ def explained(
     """How many known instances of the window each cluster gets, and how sure that is.
 
     Of each known class, a cluster gets the share that its held-out instances put there. These are
-    few, so that instances of all classes count for it too, as many as :data:`ALIKE`, and one more
-    on either side. How large the class is in the window its own cluster tells. The deviation is
+    few, so that the average class counts for it too, like :data:`ALIKE` instances, and one more on
+    either side. How large the class is in the window its own cluster tells. The deviation is
     that of a share drawn from the held-out instances, then of the window's.
     """
     n_clusters, n_known = len(clusters.centres), clusters.n_known
@@ -133,9 +133,11 @@ def explained(
     nearest = squared_distances(calibration, clusters.centres).argmin(1)
     strays = torch.zeros(n_known, n_clusters, device=sizes.device)
     strays.index_put_((calibration_y, nearest), torch.ones_like(nearest).float(), accumulate=True)
-    in_all = (strays.sum(0) + 1) / (len(calibration) + 2)
-    trust = strays.sum(1, keepdim=True) + ALIKE  # (n_known, 1)
-    share = (strays + ALIKE * in_all) / trust
+    n_held = strays.sum(1, keepdim=True)  # (n_known, 1)
+    average = (strays / n_held.clamp_min(1)).sum(0) / (n_held > 0).sum()
+    average = (average * len(calibration) + 1) / (len(calibration) + 2)
+    trust = n_held + ALIKE
+    share = (strays + ALIKE * average) / trust
     stay = (1 - share[:, n_known:].sum(1, keepdim=True)).clamp_min(FEWEST_STAY)
     n_each = sizes[:n_known, None] / stay
     n_each = n_each * min(1.0, float(sizes.sum() / n_each.sum().clamp_min(1)))
