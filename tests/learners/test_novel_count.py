@@ -78,10 +78,10 @@ def test_what_is_explained_by_hand() -> None:
     clusters = Clusters(centres, torch.tensor([0] * 30 + [1] * 30 + [2] * 40), n_known=2)
     held_out = torch.tensor([[0.0]] * 4 + [[10.0]] * 4 + [[20.0]] * 2)
     expected, deviation = explained(clusters, held_out, torch.tensor([0] * 4 + [1] * 6))
-    in_all = (2 + 1) / (10 + 2)
+    average = ((0 / 4 + 2 / 6) / 2 * 10 + 1) / (10 + 2)
     total, variance = 0.0, 0.0
     for strays, n_held_out in ((0, 4), (2, 6)):  # of the two classes, in the third cluster
-        share = (strays + ALIKE * in_all) / (n_held_out + ALIKE)
+        share = (strays + ALIKE * average) / (n_held_out + ALIKE)
         n = 30 / (1 - share)
         total += n * share
         variance += n**2 * share * (1 - share) / (n_held_out + ALIKE + 1) + n * share
