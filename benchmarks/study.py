@@ -88,6 +88,8 @@ SOURCES = {
     "cifar10-pretrained": Source("cifar10", parameters=(("backbone", "efficientnet-lite0"),)),
     "cifar50": Source("cifar50"),
     "cifar100": Source("cifar100"),
+    "cifar50-pretrained": Source("cifar50", parameters=(("backbone", "efficientnet-lite0"),)),
+    "cifar100-pretrained": Source("cifar100", parameters=(("backbone", "efficientnet-lite0"),)),
 }
 
 TUNED = {"detect_epochs": 5}
@@ -147,6 +149,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "herding": {"memory_choice": "herding"},
     "memory half": {"memory_share": 0.5},
     "memory double": {"memory_share": 2.0},
+    "K given": {"given": True},
     "paper": {"paper": True},
     "joint": {"joint": True},
 }
@@ -168,7 +171,7 @@ class FittedOnce(CILF):
 
 
 def learner_of(source: Source, variant: str, seed: int, preset: dict[str, Any]) -> Learner:
-    changes = dict(VARIANTS[variant])
+    changes = {name: value for name, value in VARIANTS[variant].items() if name != "given"}
     if changes.pop("joint", False):
         return make("joint", **(preset | dict(source.parameters) | {"seed": seed}))
     share = changes.pop("memory_share", 1.0)
@@ -199,7 +202,8 @@ def run(
     stream = SCENARIOS[scenario](source.load(), seed=seed, **arguments)
     learner = learner_of(source, variant, seed, dict(config.preset.learner))
     started = time.perf_counter()
-    records = list(run_stream(learner, stream, n_novel="true" if screening else None))
+    given = screening or "given" in VARIANTS[variant]
+    records = list(run_stream(learner, stream, n_novel="true" if given else None))
     seconds = {"seconds": time.perf_counter() - started}
     summary = {name: value for name, value in summarize(records).items() if name in SCORES}
     kept.parent.mkdir(parents=True, exist_ok=True)
@@ -284,7 +288,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--name", help="of the files that are written, if not that of the phase")
     arguments = parser.parse_args()
     screening = arguments.phase == "screen"
-    changed = [name for name in VARIANTS if name != "joint"]
+    changed = [name for name in VARIANTS if name not in ("joint", "K given")]
     arguments.variants = arguments.variants or (changed if screening else ["defaults"])
     arguments.data = arguments.data or [
         "digits",
