@@ -21,6 +21,7 @@ from cilf.nn.losses import squared_distances
 ENOUGH = 6  # instances of a class that can be halved
 FEWEST_STAY = 0.1  # share of known instances that is thought to lie in known clusters, at the least
 MANY = 20  # classes that tell how far apart two classes lie
+SURE = 1.5  # times what it has to hold: one free cluster that does is a class, whatever others say
 ALIKE = 20  # instances: how much is known about one class from the average one
 
 
@@ -40,13 +41,16 @@ def excess_mass(
 
     Each clustering votes: it counts its real clusters, two of which are one class if they lie
     closer, in their own deviations, than :func:`apart` says. The median vote decides, among those
-    of clusterings that had a centre to spare: others would have counted more if they could. The
-    centres are those of the simplest clustering that voted so, without the clusters that are not
-    real: often they hold single strange instances.
+    of clusterings that had a centre to spare: others would have counted more if they could. Many
+    centres can cut a class into parts of which none is real, so that none is elected; there is one
+    all the same if a single free centre gathers more than enough (:data:`SURE`). The centres are
+    those of the simplest clustering that voted so, without the clusters that are not real: often
+    they hold single strange instances.
     """
     finest = clusterings[max(clusterings)]  # its known clusters hold the fewest novel instances
     closest = apart(_known_groups(finest, z, calibration, calibration_y), leniency, generator)
     found: dict[int, list[Tensor]] = {}
+    fewest = 0
     for k, clusters in clusterings.items():
         expected = explained(clusters, calibration, calibration_y)
         enough = Enough(clusters, *expected, surplus, doubt, least_share)
@@ -54,7 +58,8 @@ def excess_mass(
             z[clusters.assignment == c] for c in range(clusters.n_known, len(clusters.centres))
         ]
         found[k] = real_classes(parts, enough, closest)
-    n_novel = elected({k: len(groups) for k, groups in found.items()})
+        fewest = max(fewest, int(enough.beyond_doubt()))
+    n_novel = max(fewest, elected({k: len(groups) for k, groups in found.items()}))
     agreeing = [groups for groups in found.values() if len(groups) == n_novel]
     if not agreeing:
         return clusterings[n_novel].free
@@ -85,19 +90,24 @@ class Enough(NamedTuple):
 
     def each(self, free: int) -> bool:
         """Whether this free cluster does, ``least_share`` of an even share on top."""
-        return self._hold([free], len(self.clusters.centres))
+        return self._times([free], len(self.clusters.centres)) > 1
 
     def together(self, free: list[int]) -> bool:
         """Whether these do as the parts of the one novel class that there is."""
-        return self._hold(free, self.clusters.n_known + 1)
+        return self._times(free, self.clusters.n_known + 1) > 1
 
-    def _hold(self, free: list[int], n_shares: int) -> bool:
+    def beyond_doubt(self) -> bool:
+        """Whether the only free cluster holds so much more that no vote is needed."""
+        return len(self.clusters.free) == 1 and self._times([0], len(self.clusters.centres)) > SURE
+
+    def _times(self, free: list[int], n_shares: int) -> float:
+        """What these hold, as a multiple of what they have to."""
         rows = torch.tensor(free, device=self.expected.device) + self.clusters.n_known
         n_there = int(torch.isin(self.clusters.assignment, rows).sum())
         bar = self.surplus * float(self.expected[rows].sum())
         bar += self.doubt * float(self.deviation[rows].square().sum().sqrt())
         bar += self.least_share * len(self.clusters.assignment) / n_shares
-        return n_there > max(bar, 1)
+        return n_there / max(bar, 1)
 
 
 def real_classes(parts: list[Tensor], enough: Enough, closest: float) -> list[Tensor]:
