@@ -195,3 +195,19 @@ def test_groups_that_cannot_be_told_apart_are_not_apart() -> None:
     same = torch.ones(20, 3)
     assert separation(same[:10], same[10:]) == 0.0
     assert apart([same, same.clone()], 0.3, draws()) == 0.0
+
+
+def test_a_class_of_far_clumps_is_novel_though_no_clump_is_a_class() -> None:
+    """Many centres find the clumps, each too small; a single one gathers them all."""
+    known = torch.eye(4)[:2] * 60
+    clumps = torch.tensor([0.0, 0.0, 60.0, 60.0]) + 25 * torch.eye(4)
+    z = torch.cat([around(known, 32, seed=0), around(clumps, 8, seed=1)])
+    held_out, labels = around(known, 10, seed=2), torch.arange(2).repeat_interleave(10)
+    generator = torch.Generator().manual_seed(0)
+    clusterings = {k: semi_supervised_kmeans(z, known, k, generator=generator) for k in range(8)}
+    free = excess_mass(
+        clusterings, z, held_out, labels, surplus=0.6, doubt=1.5, least_share=0.4,
+        leniency=0.3, generator=generator,
+    )  # fmt: skip
+    assert len(free) == 1
+    assert float((free[0] - clumps.mean(0)).norm()) < 3
