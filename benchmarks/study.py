@@ -196,7 +196,8 @@ def run(
     config = RunConfig.of(
         learner="cilf", data=source.name, scenario=scenario, seed=seed, scale=source.scale
     )
-    arguments = config.stream_arguments() | dict(source.stream)
+    arguments = config.stream_arguments()
+    arguments |= {name: value for name, value in source.stream if name in arguments}
     if screening:
         arguments["n_windows"] = 2
     stream = SCENARIOS[scenario](source.load(), seed=seed, **arguments)
