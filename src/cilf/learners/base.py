@@ -40,11 +40,13 @@ class Learner(ABC):
         name: the key in ``LEARNERS`` and in model files.
         expected_failures: checks of ``cilf.checks`` it must fail by nature -> the reason.
         takes_vectors: whether it serves (n, d) features, or images only.
+        domains: the check of each parameter that needs one.
     """
 
     name: ClassVar[str]
     expected_failures: ClassVar[Mapping[str, str]] = {}
     takes_vectors: ClassVar[bool] = True
+    domains: ClassVar[Mapping[str, validation.Check]] = {}
 
     seed: int
     device: str = "auto"
@@ -84,8 +86,10 @@ class Learner(ABC):
     def _set_state(self, arrays: Arrays, plain: Mapping[str, Any]) -> None:
         """Take back what ``_get_state`` gave; classes and shape are already set."""
 
-    def _check_parameters(self) -> None:  # noqa: B027 - most learners need none
+    def _check_parameters(self) -> None:
         """Refuse parameters that cannot work; called before anything is done with them."""
+        for name, check in self.domains.items():
+            check(name, getattr(self, name))
 
     def _wanted_features(self, X: Array) -> str | None:
         """The frozen network (see ``nn.pretrained``) to see training data through, if any."""

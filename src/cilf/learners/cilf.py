@@ -25,15 +25,13 @@ from cilf.learners.clustering import (
 )
 from cilf.learners.pseudo_labels import PseudoLabelled
 from cilf.learners.space import Space
-from cilf.nn import losses, pretrained, training
-from cilf.nn.backbones import Factory
+from cilf.learners.with_network import WithNetwork
+from cilf.nn import losses, training
 from cilf.nn.memory import Memory, set_aside
 from cilf.nn.network import (
     Network,
     as_tensor,
     embed,
-    make_network,
-    resolve_device,
     to_numpy,
     views,
 )
@@ -48,42 +46,9 @@ AUTO = "auto"
 ENOUGH_TO_SHOW = 1000  # instances that a curve is drawn from if it decides nothing
 USUAL_SIZE = 16  # instances of a class in a window; more classes than this allows are not tried
 
-DOMAINS: dict[str, validation.Check] = {
-    "count": validation.among(["excess-mass", *READ_CURVE]),
-    "cluster_on": validation.among([AUTO, *VIEWS]),
-    "order": validation.among(["certainty", "weights", "none"]),
-    "triplets": validation.among(losses.PARTNERS),
-    "distill_on": validation.among(["probabilities", "embeddings"]),
-    "memory_choice": validation.among(["random", "herding"]),
-    **dict.fromkeys(
-        ["embedding_size", "batch_size", "k_max", "pace_every", "detect_steps"], validation.whole(1)
-    ),
-    **dict.fromkeys(
-        ["epochs", "detect_epochs", "update_epochs", "replay", "memory_size", "calibration_size"],
-        validation.whole(0),
-    ),
-    **dict.fromkeys(["squared", "exact_prototypes", "weighted", "strict"], validation.flag),
-    **dict.fromkeys(
-        ["beta", "cluster_beta", "gamma", "leniency", "whitening", "false_novel"],
-        validation.between(0.0, 1.0),
-    ),
-    **dict.fromkeys(
-        ["alpha", "margin", "rotation", "lambda1", "lambda2", "distill", "surplus", "doubt",
-         "least_share", "learning_rate", "detect_learning_rate", "update_learning_rate",
-         "weight_decay"],
-        validation.between(0.0),
-    ),
-    "pace_start": validation.between(1e-6, 1.0),
-    "pace_growth": validation.between(1.0),
-    "temperature": validation.between(1e-3),
-    "clip": validation.optional(validation.between(1e-6)),
-    "length": validation.optional(validation.between(1e-6)),
-    **dict.fromkeys(["negatives", "space_size"], validation.optional(validation.whole(1))),
-}  # fmt: skip
-
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class CILF(Learner):
+class CILF(WithNetwork, Learner):
     """Adaptive embedding with prototypes, curriculum clustering and a replayed memory.
 
     ``fit`` trains an embedding in which every class gathers around its prototype (Algorithm 1).
@@ -183,11 +148,37 @@ class CILF(Learner):
     """
 
     name: ClassVar[str] = "cilf"
+    domains: ClassVar[Mapping[str, validation.Check]] = {
+        **WithNetwork.domains,
+        "count": validation.among(["excess-mass", *READ_CURVE]),
+        "cluster_on": validation.among([AUTO, *VIEWS]),
+        "order": validation.among(["certainty", "weights", "none"]),
+        "triplets": validation.among(losses.PARTNERS),
+        "distill_on": validation.among(["probabilities", "embeddings"]),
+        "memory_choice": validation.among(["random", "herding"]),
+        **dict.fromkeys(
+            ["embedding_size", "k_max", "pace_every", "detect_steps"], validation.whole(1)
+        ),
+        **dict.fromkeys(
+            ["detect_epochs", "replay", "memory_size", "calibration_size"], validation.whole(0)
+        ),
+        **dict.fromkeys(["squared", "exact_prototypes", "weighted", "strict"], validation.flag),
+        **dict.fromkeys(
+            ["beta", "cluster_beta", "gamma", "leniency", "whitening", "false_novel"],
+            validation.between(0.0, 1.0),
+        ),
+        **dict.fromkeys(
+            ["alpha", "margin", "rotation", "lambda1", "lambda2", "distill", "surplus", "doubt",
+             "least_share", "detect_learning_rate"],
+            validation.between(0.0),
+        ),
+        "pace_start": validation.between(1e-6, 1.0),
+        "pace_growth": validation.between(1.0),
+        "temperature": validation.between(1e-3),
+        "length": validation.optional(validation.between(1e-6)),
+        **dict.fromkeys(["negatives", "space_size"], validation.optional(validation.whole(1))),
+    }  # fmt: skip
 
-    seed: int = 0
-    device: str = "auto"
-    backbone: str | Factory = "auto"
-    width: int | None = None
     embedding_size: int = 64
     alpha: float = 0.3
     length: float | None = None
@@ -199,13 +190,7 @@ class CILF(Learner):
     lambda2: float = 1.0
     beta: float = 0.8
     exact_prototypes: bool = True
-    epochs: int = 20
-    batch_size: int = 64
-    learning_rate: float = 0.01
-    weight_decay: float = 0.001
-    clip: float | None = 1.0
     rotation: float = 0.0
-    augmentation: str | None = "shift"
     k_max: int = 8
     count: str = "excess-mass"
     surplus: float = 0.6
@@ -228,8 +213,6 @@ class CILF(Learner):
     detect_steps: int = 20
     detect_learning_rate: float = 0.005
     replay: int = 64
-    update_epochs: int = 15
-    update_learning_rate: float = 0.01
     distill: float = 1.0
     distill_on: str = "probabilities"
     temperature: float = 1.0
@@ -237,8 +220,6 @@ class CILF(Learner):
     memory_choice: str = "random"
     calibration_size: int = 20
 
-    _architecture: dict[str, Any] = field(init=False)  # parameters may change after fitting
-    _network: Network = field(init=False)
     _centres: list[Tensor] = field(init=False)  # of each class in each view; prototypes first
     _memory: Memory = field(init=False)
     _calibration: Memory = field(init=False)
@@ -256,16 +237,16 @@ class CILF(Learner):
         }  # fmt: skip
         return cls().set_params(**(stated | parameters))
 
-    def _wanted_features(self, X: Array) -> str | None:
-        return pretrained.chosen(self.backbone, X)
-
     # ------------------------------------------------------ Algorithm 1: embedding network
 
     def _fit(self, X: Array, y: Ints) -> None:
         rng, draws = generator(self.seed, "fit"), torch_generator(self.seed, "fit")
         train, aside = set_aside(y, self.calibration_size, rng, there=y[:0])
         known, n_classes = Memory(X[train], y[train]), int(y.max()) + 1
-        network = self._make_network(X.shape[1:], self._wanted_architecture())
+        architecture = self._wanted_architecture(
+            embedding_size=self.embedding_size, length=self.length
+        )
+        network = self._make_network(X.shape[1:], architecture)
         x, labels = self._tensors(known, network)
         network.standardise(x)
         network.learn_inputs(x, torch_generator(self.seed, "inputs"))
@@ -279,7 +260,7 @@ class CILF(Learner):
             network, x, labels, prototypes, objective, settings, draws, ("fit",)
         )
         self._settle(network, x, labels, prototypes)
-        self._architecture = self._wanted_architecture()
+        self._architecture = architecture
         self._memory = self._remembered(known, x, rng)
         self._calibration = Memory(X[aside], y[aside])
 
@@ -551,63 +532,26 @@ class CILF(Learner):
     def _embed(self, X: Array) -> Floats:
         return to_numpy(embed(self._network, as_tensor(X, self._network.device)))
 
-    def _wanted_architecture(self) -> dict[str, Any]:
-        names = ("backbone", "width", "embedding_size", "length")
-        return {name: getattr(self, name) for name in names}
-
-    def _make_network(self, shape: tuple[int, ...], architecture: dict[str, Any]) -> Network:
-        device = resolve_device(self.device)
-        return make_network(instance_shape=shape, seed=self.seed, device=device, **architecture)
-
-    def _settings(self, epochs: int, learning_rate: float) -> training.Settings:
-        return training.Settings(
-            epochs=epochs,
-            learning_rate=learning_rate,
-            weight_decay=self.weight_decay,
-            clip=self.clip,
-            augmentation=self.augmentation,
-        )
-
     def _task(self, network: Network, x: Tensor, *purpose: str | int) -> RotationTask | None:
         if self.rotation == 0 or x.ndim != 4:
             return None
         seed = derived_seed(self.seed, *purpose)
         return RotationTask(network, x, weight=self.rotation, seed=seed)
 
-    def _tensors(self, labelled: Memory, network: Network) -> tuple[Tensor, Tensor]:
-        y = torch.from_numpy(labelled.y).to(network.device)
-        return as_tensor(labelled.X, network.device), y
-
-    def _check_parameters(self) -> None:
-        for name, check in DOMAINS.items():
-            check(name, getattr(self, name))
-
     # ------------------------------------------------------ saving and loading
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
-        weights = {f"network.{k}": v.cpu().numpy() for k, v in self._network.state_dict().items()}
-        arrays = {
-            "memory.X": self._memory.X,
-            "memory.y": self._memory.y,
-            "calibration.X": self._calibration.X,
-            "calibration.y": self._calibration.y,
-        }
-        architecture = {k: None if callable(v) else v for k, v in self._architecture.items()}
+        weights, plain = self._network_state()
         centres = {f"centres.{i}": to_numpy(view) for i, view in enumerate(self._centres)}
-        return weights | centres | arrays, {"architecture": architecture}
+        kept = self._memory.arrays("memory") | self._calibration.arrays("calibration")
+        return weights | centres | kept, plain
 
     def _set_state(self, arrays: Arrays, plain: Mapping[str, Any]) -> None:
-        stored_backbone = plain["architecture"]["backbone"]  # None: an own one, handed in again
-        self._architecture = plain["architecture"] | {"backbone": stored_backbone or self.backbone}
-        network = self._make_network(self._inner_shape, self._architecture)
-        stored = {k.removeprefix("network."): v for k, v in arrays.items() if k[:8] == "network."}
-        network.load_state_dict({k: torch.from_numpy(v) for k, v in stored.items()})
-        network.eval()
-        self._network = network
-        stored_centres = [arrays[f"centres.{i}"] for i in range(len(VIEWS))]
-        self._centres = [torch.from_numpy(view).to(network.device) for view in stored_centres]
-        self._memory = Memory(arrays["memory.X"], arrays["memory.y"])
-        self._calibration = Memory(arrays["calibration.X"], arrays["calibration.y"])
+        self._set_network(self._inner_shape, arrays, plain)
+        stored = [arrays[f"centres.{i}"] for i in range(len(VIEWS))]
+        self._centres = [torch.from_numpy(view).to(self._network.device) for view in stored]
+        self._memory = Memory.stored(arrays, "memory")
+        self._calibration = Memory.stored(arrays, "calibration")
 
 
 class _Moving(TypedDict):

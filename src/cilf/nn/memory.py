@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +24,15 @@ class Memory:
     def empty(cls, like: Array) -> Memory:
         """No instances, of the shape and dtype of these."""
         return cls(like[:0].copy(), np.zeros(0, dtype=np.int64))
+
+    def arrays(self, name: str) -> dict[str, Array]:
+        """The memory as it is stored under this name."""
+        return {f"{name}.X": self.X, f"{name}.y": self.y}
+
+    @classmethod
+    def stored(cls, arrays: Mapping[str, Array], name: str) -> Memory:
+        """The memory that is stored under this name."""
+        return cls(arrays[f"{name}.X"], arrays[f"{name}.y"])
 
     def joined(self, X: Array, y: Ints) -> Memory:
         """This memory and these instances together."""
