@@ -113,7 +113,7 @@ def test_memory_and_sample_are_bounded() -> None:
         learner.update(X, [name] * 200)
     arrays, _ = learner._get_state()
     assert len(arrays["sample"]) == 50
-    assert np.bincount(arrays["memory_y"]).tolist() == [3, 3, 2, 2, 2]
+    assert np.bincount(arrays["memory.y"]).tolist() == [3, 3, 2, 2, 2]
 
 
 def test_parameters_changed_after_the_fit_do_not_reach_the_forest(
@@ -122,6 +122,7 @@ def test_parameters_changed_after_the_fit_do_not_reach_the_forest(
     window = around([(0, 20)], seed=1)
     arrays, plain = learner.set_params(n_estimators=3, seed=8)._get_state()
     again = IForest()
+    again._shape = learner._shape
     again._set_state(arrays, plain)
     assert (
         again._forest.score_samples(learner.embed(window)).tolist()

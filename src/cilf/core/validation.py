@@ -272,6 +272,13 @@ def between(least: float, most: float = math.inf) -> Check:
     return lambda name, value: number(name, value, least=least, most=most)
 
 
+def number_or(known: Iterable[str], *, least: float, most: float = math.inf) -> Check:
+    """The check that a value is one of these names or a number in this range."""
+    named = among(known)
+    ranged = between(least, most)
+    return lambda name, value: (named if isinstance(value, str) else ranged)(name, value)
+
+
 def optional(check: Check) -> Check:
     """The same check, which None passes."""
     return lambda name, value: None if value is None else check(name, value)

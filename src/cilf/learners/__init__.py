@@ -15,10 +15,13 @@ from cilf.learners.base import Learner
 from cilf.learners.cilf import CILF
 from cilf.learners.iforest import IForest
 from cilf.learners.joint import Joint
+from cilf.learners.odin import ODIN
 
-__all__ = ["CILF", "LEARNERS", "IForest", "Joint", "Learner", "load", "make"]
+__all__ = ["CILF", "LEARNERS", "ODIN", "IForest", "Joint", "Learner", "load", "make"]
 
-LEARNERS: dict[str, type[Learner]] = {learner.name: learner for learner in (CILF, IForest, Joint)}
+LEARNERS: dict[str, type[Learner]] = {
+    learner.name: learner for learner in (CILF, IForest, ODIN, Joint)
+}
 
 
 def make(name: str, **parameters: Any) -> Learner:

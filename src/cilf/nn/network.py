@@ -55,6 +55,10 @@ class Network(nn.Module):
         features: Tensor = self.backbone(self.scaled(x))
         return features
 
+    def of_scaled(self, scaled: Tensor) -> Tensor:
+        """The embedding of inputs that are scaled already."""
+        return self.embedding(self.backbone(scaled))
+
     def scaled(self, x: Tensor) -> Tensor:
         """Raw inputs as the backbone gets them."""
         per_channel = (1, -1) + (1,) * (x.ndim - 2)

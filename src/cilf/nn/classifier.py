@@ -1,0 +1,45 @@
+"""A network as a classifier: its head gives one logit for each class, and grows with them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from cilf.core.random import isolated_torch
+from cilf.nn import training
+from cilf.nn.network import Network
+
+
+def grow_head(network: Network, n_classes: int, seed: int) -> None:
+    """Give the head an output for each class; those that are there keep their weights."""
+    old = network.head
+    if n_classes == old.out_features:
+        return
+    with isolated_torch(seed, "head", n_classes):
+        head = nn.Linear(old.in_features, n_classes).to(old.weight.device)
+    with torch.no_grad():
+        head.weight[: old.out_features] = old.weight
+        head.bias[: old.out_features] = old.bias
+    network.head = head
+
+
+def train_classifier(
+    network: Network,
+    x: Tensor,
+    labels: Tensor,
+    settings: training.Settings,
+    *,
+    batch_size: int,
+    draws: torch.Generator,
+    seed: int,
+    purpose: str,
+) -> None:
+    """Cross entropy on labelled instances."""
+
+    def objective(logits: Tensor, rows: Tensor) -> Tensor:
+        return F.cross_entropy(logits, labels[rows])
+
+    batches = training.shuffled(len(x), batch_size, draws, network.device)
+    for _ in training.epochs(network, x, batches, objective, settings, seed=seed, purpose=purpose):
+        pass
