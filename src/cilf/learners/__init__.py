@@ -16,11 +16,24 @@ from cilf.learners.cilf import CILF
 from cilf.learners.iforest import IForest
 from cilf.learners.joint import Joint
 from cilf.learners.odin import ODIN
+from cilf.learners.one_svm import OneSVM
+from cilf.learners.senc_mas import SENCMaS
 
-__all__ = ["CILF", "LEARNERS", "ODIN", "IForest", "Joint", "Learner", "load", "make"]
+__all__ = [
+    "CILF",
+    "LEARNERS",
+    "ODIN",
+    "IForest",
+    "Joint",
+    "Learner",
+    "OneSVM",
+    "SENCMaS",
+    "load",
+    "make",
+]
 
 LEARNERS: dict[str, type[Learner]] = {
-    learner.name: learner for learner in (CILF, IForest, ODIN, Joint)
+    learner.name: learner for learner in (CILF, IForest, OneSVM, SENCMaS, ODIN, Joint)
 }
 
 
