@@ -1,0 +1,125 @@
+"""Classic learners that see instances through a network of their own, trained on the first fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import roc_auc_score
+
+from cilf import load
+from cilf.checks.data import NOVEL, task
+from cilf.core.types import Array
+from cilf.errors import BadConfig
+from cilf.learners import IForest, Learner, OneSVM, SENCMaS
+from cilf.learners.with_vectors import known_features, scaling
+
+CLASSIC: list[Learner] = [IForest(n_estimators=20), OneSVM(), SENCMaS()]
+
+
+def embedding(learner: Learner, form: str = "images") -> Learner:
+    made = type(learner)(**learner.get_params() | {"features": "embed"})
+    return made.fit(*task(form).initial)
+
+
+@pytest.fixture(scope="module")
+def forest() -> Learner:
+    return embedding(CLASSIC[0])
+
+
+@pytest.mark.parametrize("learner", CLASSIC, ids=lambda learner: learner.name)
+def test_embedded_instances_are_detected_learned_saved_and_loaded(
+    learner: Learner, tmp_path: Path
+) -> None:
+    data, learner = task(), embedding(learner)
+    found = learner.detect(data.window.X)
+    assert roc_auc_score(data.window.y == NOVEL, found.novelty) > 0.8
+    learner.update(*data.answers)
+    right = learner.predict(data.fresh.X) == data.fresh.y
+    assert right[data.fresh.y == NOVEL].mean() > 0.7
+    assert right[data.fresh.y != NOVEL].mean() > 0.7
+    learner.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    for each in (learner, loaded):
+        each.update(*data.later)
+    one, other = learner.detect(data.window.X), loaded.detect(data.window.X)
+    assert one.novelty.tolist() == other.novelty.tolist()
+    assert one.cluster.tolist() == other.cluster.tolist()
+    assert loaded.predict(data.fresh.X).tolist() == learner.predict(data.fresh.X).tolist()
+    assert loaded.embed(data.fresh.X).tolist() == learner.embed(data.fresh.X).tolist()
+
+
+def test_vectors_are_embedded_too(tmp_path: Path) -> None:
+    data = task("vectors")
+    learner = embedding(CLASSIC[0], "vectors")
+    learner.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert learner.embed(data.fresh.X).shape[1] != data.fresh.X.shape[1]
+    assert loaded.embed(data.fresh.X).tolist() == learner.embed(data.fresh.X).tolist()
+
+
+def test_the_network_was_trained_to_tell_the_first_classes_apart(forest: Learner) -> None:
+    """Classes that it was trained on lie farther apart than in raw values."""
+    data = task()
+    known = data.fresh.y != NOVEL
+    X, y = data.fresh.X[known], data.fresh.y[known]
+
+    def right(learner: Learner) -> float:
+        return nearest_mean(learner.embed(data.initial.X), data.initial.y, learner.embed(X), y)
+
+    assert right(forest) > 0.95
+    assert silhouette_like(forest.embed(X), y) > 2 * silhouette_like(X.reshape(len(X), -1), y)
+
+
+def nearest_mean(train: Array, labels: Array, z: Array, truth: Array) -> float:
+    names = np.unique(labels)
+    means = np.stack([train[labels == name].mean(0) for name in names])
+    nearest = np.linalg.norm(z[:, None] - means, axis=2).argmin(1)
+    return float(np.mean(names[nearest] == truth))
+
+
+def silhouette_like(z: Array, y: Array) -> float:
+    """Variance between classes over variance within them."""
+    means = np.stack([z[y == name].mean(0) for name in np.unique(y)])
+    within = np.mean([z[y == name].var(0).sum() for name in np.unique(y)])
+    return float(means.var(0).sum() / within)
+
+
+def test_an_update_leaves_the_network_as_it_is() -> None:
+    data, learner = task(), embedding(CLASSIC[0])
+    before = learner.embed(data.fresh.X)
+    learner.update(*data.answers)
+    assert learner.embed(data.fresh.X).tolist() == before.tolist()
+
+
+def test_the_seed_decides_the_network(forest: Learner) -> None:
+    X = task().fresh.X
+    torch.manual_seed(99)
+    assert embedding(CLASSIC[0]).embed(X).tolist() == forest.embed(X).tolist()
+    other = embedding(IForest(n_estimators=20, seed=1))
+    assert other.embed(X).tolist() != forest.embed(X).tolist()
+
+
+def test_a_fit_on_raw_values_forgets_the_network() -> None:
+    learner = embedding(CLASSIC[0])
+    learner.set_params(features="raw").fit(*task().initial)
+    assert learner.embed(task().fresh.X).shape[1] == 64
+    assert not [name for name in learner._get_state()[0] if name.startswith("embedder")]
+
+
+def test_scaling_is_by_feature_of_vectors_and_by_channel_of_images() -> None:
+    rng = np.random.default_rng(0)
+    for shape, axes in [((50, 4), (0,)), ((50, 3, 4), (0, 1, 2)), ((50, 3, 4, 2), (0, 1, 2))]:
+        X = rng.normal(3, 2, size=shape)
+        mean, std = scaling(X)
+        np.testing.assert_allclose(mean, X.mean(axes), rtol=1e-12)
+        np.testing.assert_allclose(std, X.std(axes), rtol=1e-12)
+    assert scaling(np.full((5, 2), 7.0))[1].tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("value", ["raws", "embedded", None, 3])
+def test_unknown_features_are_refused(value: object) -> None:
+    with pytest.raises(BadConfig, match="features"):
+        known_features("features", value)
