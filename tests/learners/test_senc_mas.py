@@ -36,7 +36,7 @@ def unit_rows(learner: SENCMaS, X: np.ndarray) -> np.ndarray:
     """One instance at a time, with the constant coordinate."""
     rows = []
     for z in learner.embed(X).astype(np.float64):
-        row = np.array([*z, np.sqrt(len(z))])
+        row = np.array([*z, learner._length])
         rows.append(row / np.sqrt(row @ row))
     return np.array(rows)
 
@@ -131,6 +131,12 @@ def test_what_lies_on_opposite_sides_is_told_apart() -> None:
     X = np.concatenate([rng.normal(c, 1.0, size=(30, 2)) for c in (-6, 6)])
     learner = SENCMaS().fit(X, ["a"] * 30 + ["b"] * 30)
     assert learner.predict([[-6.0, -6.0], [6.0, 6.0]]).tolist() == ["a", "b"]
+
+
+def test_the_constant_coordinate_is_as_long_as_a_vector(learner: SENCMaS) -> None:
+    assert learner._length == pytest.approx(np.sqrt(64), rel=1e-6)  # of scaled values
+    blank = SENCMaS().fit(np.ones((6, 2)), ["a", "b"] * 3)
+    assert blank._length == 1.0
 
 
 def test_held_out_instances_are_bounded() -> None:

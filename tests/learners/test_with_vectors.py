@@ -7,33 +7,31 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
 from cilf import load
 from cilf.checks.data import NOVEL, task
+from cilf.checks.life import fitted
 from cilf.core.types import Array
 from cilf.errors import BadConfig
 from cilf.learners import IForest, Learner, OneSVM, SENCMaS
 from cilf.learners.with_vectors import known_features, scaling
 
-CLASSIC: list[Learner] = [IForest(n_estimators=20), OneSVM(), SENCMaS()]
+FOREST = IForest(n_estimators=20, features="embed")
+EMBEDDING: list[Learner] = [FOREST, OneSVM(features="embed"), SENCMaS(features="embed")]
 
 
-def embedding(learner: Learner, form: str = "images") -> Learner:
-    made = type(learner)(**learner.get_params() | {"features": "embed"})
-    return made.fit(*task(form).initial)
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture
 def forest() -> Learner:
-    return embedding(CLASSIC[0])
+    return fitted(FOREST)
 
 
-@pytest.mark.parametrize("learner", CLASSIC, ids=lambda learner: learner.name)
+@pytest.mark.parametrize("learner", EMBEDDING, ids=lambda learner: learner.name)
 def test_embedded_instances_are_detected_learned_saved_and_loaded(
     learner: Learner, tmp_path: Path
 ) -> None:
-    data, learner = task(), embedding(learner)
+    data, learner = task(), fitted(learner)
     found = learner.detect(data.window.X)
     assert roc_auc_score(data.window.y == NOVEL, found.novelty) > 0.8
     learner.update(*data.answers)
@@ -53,7 +51,7 @@ def test_embedded_instances_are_detected_learned_saved_and_loaded(
 
 def test_vectors_are_embedded_too(tmp_path: Path) -> None:
     data = task("vectors")
-    learner = embedding(CLASSIC[0], "vectors")
+    learner = fitted(FOREST, "vectors")
     learner.save(tmp_path / "model")
     loaded = load(tmp_path / "model")
     assert learner.embed(data.fresh.X).shape[1] != data.fresh.X.shape[1]
@@ -70,7 +68,7 @@ def test_the_network_was_trained_to_tell_the_first_classes_apart(forest: Learner
         return nearest_mean(learner.embed(data.initial.X), data.initial.y, learner.embed(X), y)
 
     assert right(forest) > 0.95
-    assert silhouette_like(forest.embed(X), y) > 2 * silhouette_like(X.reshape(len(X), -1), y)
+    assert separation(forest.embed(X), y) > 2 * separation(X.reshape(len(X), -1), y)
 
 
 def nearest_mean(train: Array, labels: Array, z: Array, truth: Array) -> float:
@@ -80,33 +78,33 @@ def nearest_mean(train: Array, labels: Array, z: Array, truth: Array) -> float:
     return float(np.mean(names[nearest] == truth))
 
 
-def silhouette_like(z: Array, y: Array) -> float:
+def separation(z: Array, y: Array) -> float:
     """Variance between classes over variance within them."""
     means = np.stack([z[y == name].mean(0) for name in np.unique(y)])
     within = np.mean([z[y == name].var(0).sum() for name in np.unique(y)])
     return float(means.var(0).sum() / within)
 
 
-def test_an_update_leaves_the_network_as_it_is() -> None:
-    data, learner = task(), embedding(CLASSIC[0])
-    before = learner.embed(data.fresh.X)
-    learner.update(*data.answers)
-    assert learner.embed(data.fresh.X).tolist() == before.tolist()
+def test_an_update_leaves_the_network_as_it_is(forest: Learner) -> None:
+    data = task()
+    before = forest.embed(data.fresh.X)
+    forest.update(*data.answers)
+    assert forest.embed(data.fresh.X).tolist() == before.tolist()
 
 
 def test_the_seed_decides_the_network(forest: Learner) -> None:
     X = task().fresh.X
     torch.manual_seed(99)
-    assert embedding(CLASSIC[0]).embed(X).tolist() == forest.embed(X).tolist()
-    other = embedding(IForest(n_estimators=20, seed=1))
+    again = clone(FOREST).fit(*task().initial)
+    assert again.embed(X).tolist() == forest.embed(X).tolist()
+    other = clone(FOREST).set_params(seed=1).fit(*task().initial)
     assert other.embed(X).tolist() != forest.embed(X).tolist()
 
 
-def test_a_fit_on_raw_values_forgets_the_network() -> None:
-    learner = embedding(CLASSIC[0])
-    learner.set_params(features="raw").fit(*task().initial)
-    assert learner.embed(task().fresh.X).shape[1] == 64
-    assert not [name for name in learner._get_state()[0] if name.startswith("embedder")]
+def test_a_fit_on_raw_values_forgets_the_network(forest: Learner) -> None:
+    forest.set_params(features="raw").fit(*task().initial)
+    assert forest.embed(task().fresh.X).shape[1] == 64
+    assert not [name for name in forest._get_state()[0] if name.startswith("embedder")]
 
 
 def test_scaling_is_by_feature_of_vectors_and_by_channel_of_images() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from cilf.core import validation
 from cilf.core.random import generator
-from cilf.core.types import Array, Ints
+from cilf.core.types import Array, Floats, Ints
 from cilf.learners.base import Arrays
 from cilf.learners.frequent_directions import Sketch
 from cilf.learners.marking import MarkingLearner, Marks
@@ -70,6 +70,7 @@ class SENCMaS(WithVectors, MarkingLearner):
     accepted: float = 0.95
     calibration_size: int = 20
 
+    _length: float = field(init=False)  # of instances as vectors, root mean square
     _global: Sketch = field(init=False)
     _local: list[Sketch] = field(init=False)  # one for each class
     _calibration: Memory = field(init=False)
@@ -78,6 +79,7 @@ class SENCMaS(WithVectors, MarkingLearner):
         rng = generator(self.seed, "fit")
         train, aside = set_aside(y, self.calibration_size, rng, there=y[:0])
         self._learn_to_see(X[train], y[train])
+        self._length = mean_length(self._embed(X[train]))
         rows = self._rows(X[train])
         blank = Sketch.empty(self.sketch_size, rows.shape[1])
         n_classes = int(y.max()) + 1
@@ -103,7 +105,7 @@ class SENCMaS(WithVectors, MarkingLearner):
         One more coordinate, the same for all, tells apart what lies on opposite sides.
         """
         z = self._embed(X).astype(np.float64)
-        z = np.column_stack([z, np.full(len(z), np.sqrt(z.shape[1]))])
+        z = np.column_stack([z, np.full(len(z), self._length)])
         return np.asarray(z / np.linalg.norm(z, axis=1, keepdims=True))
 
     def _predict(self, X: Array) -> Ints:
@@ -127,10 +129,12 @@ class SENCMaS(WithVectors, MarkingLearner):
         sketches = [self._global, *self._local]
         arrays = {f"sketch.{i}": sketch.rows for i, sketch in enumerate(sketches)}
         kept = self._calibration.arrays("calibration")
-        return arrays | kept | self._sight(), {"n_filled": [s.n_filled for s in sketches]}
+        plain = {"length": self._length, "n_filled": [s.n_filled for s in sketches]}
+        return arrays | kept | self._sight(), plain
 
     def _set_state(self, arrays: Arrays, plain: Mapping[str, Any]) -> None:
         self._set_sight(self._inner_shape, arrays)
+        self._length = plain["length"]
         filled = enumerate(plain["n_filled"])
         sketches = [Sketch(arrays[f"sketch.{i}"], n_filled) for i, n_filled in filled]
         self._global, self._local = sketches[0], sketches[1:]
@@ -140,6 +144,15 @@ class SENCMaS(WithVectors, MarkingLearner):
 def _fed(sketches: list[Sketch], rows: Array, y: Ints) -> list[Sketch]:
     """The sketch of each class, after the rows of that class."""
     return [sketch.fed(rows[y == label]) for label, sketch in enumerate(sketches)]
+
+
+def mean_length(z: Floats) -> float:
+    """Root mean square of the lengths of these vectors; 1 if they have none.
+
+    >>> mean_length(np.array([[3.0, 4.0], [0.0, 5.0]]))
+    5.0
+    """
+    return float(np.sqrt(np.square(z, dtype=np.float64).sum(1).mean())) or 1.0
 
 
 def similarities(rows: Array, sketch: Sketch, energy: float) -> Array:
