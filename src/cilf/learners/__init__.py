@@ -13,6 +13,7 @@ from cilf.errors import BadInput
 from cilf.learners import persistence
 from cilf.learners.base import Learner
 from cilf.learners.cilf import CILF
+from cilf.learners.cpe import CPE
 from cilf.learners.iforest import IForest
 from cilf.learners.joint import Joint
 from cilf.learners.odin import ODIN
@@ -34,6 +35,8 @@ __all__ = [
 
 LEARNERS: dict[str, type[Learner]] = {
     learner.name: learner for learner in (CILF, IForest, OneSVM, SENCMaS, ODIN, Joint)
+__all__ = ["CILF", "CPE", "LEARNERS", "ODIN", "IForest", "Joint", "Learner", "load", "make"]
+    learner.name: learner for learner in (CILF, IForest, ODIN, CPE, Joint)
 }
 
 

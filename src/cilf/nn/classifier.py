@@ -13,15 +13,19 @@ from cilf.nn.network import Network
 
 def grow_head(network: Network, n_classes: int, seed: int) -> None:
     """Give the head an output for each class; those that are there keep their weights."""
-    old = network.head
-    if n_classes == old.out_features:
-        return
-    with isolated_torch(seed, "head", n_classes):
-        head = nn.Linear(old.in_features, n_classes).to(old.weight.device)
+    network.head = grown(network.head, n_classes, seed)
+
+
+def grown(old: nn.Linear, n_outputs: int, seed: int) -> nn.Linear:
+    """A layer with more outputs; those that are there keep their weights."""
+    if n_outputs == old.out_features:
+        return old
+    with isolated_torch(seed, "head", n_outputs):
+        new = nn.Linear(old.in_features, n_outputs).to(old.weight.device)
     with torch.no_grad():
-        head.weight[: old.out_features] = old.weight
-        head.bias[: old.out_features] = old.bias
-    network.head = head
+        new.weight[: old.out_features] = old.weight
+        new.bias[: old.out_features] = old.bias
+    return new
 
 
 def train_classifier(
