@@ -20,7 +20,7 @@ from cilf.learners.marking import MarkingLearner, Marks
 from cilf.learners.with_network import WithNetwork
 from cilf.nn.classifier import grow_head, train_classifier
 from cilf.nn.memory import Memory, set_aside
-from cilf.nn.network import Network, as_tensor, to_numpy, views
+from cilf.nn.network import Network, as_tensor, backbone_features, embed, to_numpy
 
 BATCH = 512
 
@@ -116,11 +116,11 @@ class ODIN(WithNetwork, MarkingLearner):
 
     def _mark(self, X: Array) -> Marks:
         x = as_tensor(X, self._network.device)
-        logits, features, _ = views(self._network, x)
+        features = backbone_features(self._network, x)
+        label = self._network.embedding(features).argmax(1).cpu().numpy()
         score = self._scores(x)
         held_out = self._scores(as_tensor(self._calibration.X, x.device))
         threshold = np.quantile(held_out, 1 - self.accepted) if len(held_out) else -np.inf
-        label = logits.argmax(1).cpu().numpy()
         return Marks(-score, score < threshold, label, to_numpy(features))
 
     def _scores(self, x: Tensor) -> Floats:
@@ -131,11 +131,11 @@ class ODIN(WithNetwork, MarkingLearner):
         return to_numpy(torch.cat(scores)) if scores else np.zeros(0, dtype=np.float32)
 
     def _predict(self, X: Array) -> Ints:
-        logits, _, _ = views(self._network, as_tensor(X, self._network.device))
+        logits = embed(self._network, as_tensor(X, self._network.device))
         return logits.argmax(1).cpu().numpy()
 
     def _embed(self, X: Array) -> Floats:
-        return to_numpy(views(self._network, as_tensor(X, self._network.device))[1])
+        return to_numpy(backbone_features(self._network, as_tensor(X, self._network.device)))
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
         weights, plain = self._network_state()

@@ -167,6 +167,16 @@ def embed(network: Network, X: Tensor, batch_size: int = 512) -> Tensor:
 
 
 @torch.no_grad()
+def backbone_features(network: Network, X: Tensor, batch_size: int = 512) -> Tensor:
+    """The backbone's features of every instance, with the network in evaluation mode."""
+    was_training = network.training
+    network.eval()
+    features = torch.cat([network.features(batch) for batch in torch.split(X, batch_size)])
+    network.train(was_training)
+    return features
+
+
+@torch.no_grad()
 def views(
     network: Network, X: Tensor, inputs: Tensor | None = None, batch_size: int = 512
 ) -> list[Tensor]:
@@ -175,12 +185,9 @@ def views(
     The ``inputs`` (see :meth:`Network.inputs`) do not change in training: whoever has them can
     hand them in. The network is in evaluation mode.
     """
-    was_training = network.training
-    network.eval()
-    features = torch.cat([network.features(batch) for batch in torch.split(X, batch_size)])
+    features = backbone_features(network, X, batch_size)
     if inputs is None:
         inputs = torch.cat([network.inputs(batch) for batch in torch.split(X, batch_size)])
-    network.train(was_training)
     return [network.embedding(features), features, inputs]
 
 
