@@ -25,7 +25,6 @@ from cilf.nn.network import Network, as_tensor, embed, to_numpy
 from cilf.nn.prototype_ensemble import PrototypeEnsemble, distance_cross_entropy, pairwise_loss
 
 CLASSIFIER = "classifier"  # the layer of the network that gives one logit for each class
-TINY = 1e-12
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -76,7 +75,7 @@ class CPE(WithNetwork, MarkingLearner):
         "calibration_size": validation.whole(0),
     }
 
-    embedding_size: int = 64
+    embedding_size: int = 1000
     threshold: float = 5.0
     pairwise: float = 0.001
     beta: float = 1.0
@@ -171,9 +170,9 @@ class CPE(WithNetwork, MarkingLearner):
         distance, nearest = self._prototypes.nearest(z)
         label = self._prototypes.labels[nearest].cpu().numpy()
         mean, deviation = self._spreads[label].T
-        limit = np.maximum(mean + self.std_coefficient * deviation, TINY)
-        novelty = distance.cpu().numpy() / limit
-        return Marks(novelty, novelty > 1, label, to_numpy(z))
+        novelty = distance.cpu().numpy()
+        marked = novelty > mean + self.std_coefficient * deviation
+        return Marks(novelty, marked, label, to_numpy(z))
 
     def _predict(self, X: Array) -> Ints:
         z = embed(self._network, as_tensor(X, self._network.device))
