@@ -15,7 +15,7 @@ from cilf.learners.iforest import IForest
 @cache
 def default(name: str) -> Learner:
     """One instance of each learner, so that its checks share what they have computed."""
-    return LEARNERS[name]()
+    return LEARNERS[name]().set_params(**LEARNERS[name].check_parameters)
 
 
 @pytest.mark.parametrize("check", CHECKS)

@@ -195,6 +195,8 @@ def bad_calls(learner: Learner) -> Iterator[BadCall]:
     for what, labels in _bad_labels(y).items():
         yield f"fit, {what}", "y", partial(learner.fit, X, labels)
         yield f"update, {what}", "y", partial(learner.update, X, labels)
+    if not learner.takes_vectors:
+        yield "fit, vectors", "X", partial(learner.fit, X.reshape(len(X), -1), y)
     yield "fit, one class", "y", partial(learner.fit, X, np.zeros_like(y))
     yield "update, strings for ints", "y", partial(learner.update, X, y.astype(str))
     yield "detect, n_novel above the window", "n_novel", partial(learner.detect, X[:3], n_novel=4)

@@ -13,7 +13,8 @@ import numpy as np
 from cilf.core.types import Array, Label
 from cilf.errors import BadConfig, BadInput
 
-FORMS = "(n, d) features, (n, h, w) grey images or (n, h, w, c) colour images"
+IMAGES = "(n, h, w) grey images or (n, h, w, c) colour images"
+FORMS = f"(n, d) features, {IMAGES}"
 
 
 def instances(X: Any, *, shape: tuple[int, ...] | None = None, name: str = "X") -> Array:

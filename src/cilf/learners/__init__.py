@@ -12,6 +12,7 @@ from cilf.core import validation
 from cilf.errors import BadInput
 from cilf.learners import persistence
 from cilf.learners.base import Learner
+from cilf.learners.cfo import CFO
 from cilf.learners.cilf import CILF
 from cilf.learners.cpe import CPE
 from cilf.learners.iforest import IForest
@@ -37,6 +38,8 @@ LEARNERS: dict[str, type[Learner]] = {
     learner.name: learner for learner in (CILF, IForest, OneSVM, SENCMaS, ODIN, Joint)
 __all__ = ["CILF", "CPE", "LEARNERS", "ODIN", "IForest", "Joint", "Learner", "load", "make"]
     learner.name: learner for learner in (CILF, IForest, ODIN, CPE, Joint)
+__all__ = ["CFO", "CILF", "LEARNERS", "ODIN", "IForest", "Joint", "Learner", "load", "make"]
+    learner.name: learner for learner in (CILF, IForest, ODIN, CFO, Joint)
 }
 
 

@@ -41,12 +41,14 @@ class Learner(ABC):
         expected_failures: checks of ``cilf.checks`` it must fail by nature -> the reason.
         takes_vectors: whether it serves (n, d) features, or images only.
         domains: the check of each parameter that needs one.
+        check_parameters: what to run the checks with, where the defaults would take hours.
     """
 
     name: ClassVar[str]
     expected_failures: ClassVar[Mapping[str, str]] = {}
     takes_vectors: ClassVar[bool] = True
     domains: ClassVar[Mapping[str, validation.Check]] = {}
+    check_parameters: ClassVar[Mapping[str, Any]] = {}
 
     seed: int
     device: str = "auto"
@@ -227,10 +229,11 @@ class Learner(ABC):
             extractor = make_extractor(name, resolve_device(self.device))
             extractor.require(X)
             return extractor
-        if X.ndim == 1:
+        if X.ndim == 1 or (X.ndim == 2 and not self.takes_vectors):
+            what = "texts" if X.ndim == 1 else "(n, d) features"
+            forms = validation.FORMS if self.takes_vectors else validation.IMAGES
             raise BadInput(
-                f"X holds texts, which {type(self).__name__} does not take as it is: give "
-                f"{validation.FORMS}."
+                f"X holds {what}, which {type(self).__name__} does not take as it is: give {forms}."
             )
         return None
 
