@@ -98,8 +98,7 @@ class CFO(WithNetwork, MarkingLearner):
         "calibration_size": validation.whole(1),
     }  # fmt: skip
     check_parameters: ClassVar[Mapping[str, Any]] = {
-        "gan_epochs": 2, "update_gan_epochs": 1, "gan_width": 8, "latent_size": 8,
-        "gan_learning_rate": 0.003, "steps": 5, "counterfactual_batches": 1,
+        "gan_epochs": 1, "update_gan_epochs": 1, "gan_width": 4, "latent_size": 4, "steps": 3,
     }  # fmt: skip
 
     gan_epochs: int = 30
