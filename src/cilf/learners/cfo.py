@@ -99,6 +99,7 @@ class CFO(WithNetwork, MarkingLearner):
     }  # fmt: skip
     check_parameters: ClassVar[Mapping[str, Any]] = {
         "gan_epochs": 1, "update_gan_epochs": 1, "gan_width": 4, "latent_size": 4, "steps": 3,
+        "open_epochs": 1,
     }  # fmt: skip
 
     gan_epochs: int = 30
