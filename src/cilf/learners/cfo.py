@@ -182,13 +182,13 @@ class CFO(WithNetwork, MarkingLearner):
         settings: training.Settings, gan_epochs: int, made: tuple[str | int, ...],
     ) -> None:  # fmt: skip
         """The classifier of K classes, the GAN, counterfactuals, the classifier of K + 1."""
-        draws, purpose = torch_generator(self.seed, *made), str(made[0])
+        draws, seed = torch_generator(self.seed, *made), derived_seed(self.seed, *made)
+        batches = training.shuffled(len(x), self.batch_size, draws, x.device)
+        purpose = str(made[0])
 
         def one_of_them(logits: Tensor, rows: Tensor) -> Tensor:
             return one_against_rest(logits, labels[rows])
 
-        batches = training.shuffled(len(x), self.batch_size, draws, x.device)
-        seed = derived_seed(self.seed, *made)
         _train(network, x, batches, one_of_them, settings, seed, purpose)
         gan.train_gan(
             images, x, self._gan_settings(gan_epochs),
@@ -196,16 +196,23 @@ class CFO(WithNetwork, MarkingLearner):
         )  # fmt: skip
         chosen = torch.randperm(len(x), generator=draws).to(x.device)
         made_up = self._made_up(network, images, x[chosen], f"{purpose}: counterfactuals")
-        everything = torch.cat([x, made_up])
-        targets = torch.cat([labels, labels.new_full((len(made_up),), network.head.out_features)])
+        batches = with_as_many(batches, len(x), len(made_up), draws)
+        self._learn_none(network, x, labels, made_up, batches, seed, purpose)
+
+    def _learn_none(
+        self, network: Network, x: Tensor, labels: Tensor, made_up: Tensor,
+        batches: training.Batches, seed: int, purpose: str,
+    ) -> None:  # fmt: skip
+        """Go on with real images, and with those that were made up as "none of them"."""
+        none = labels.new_full((len(made_up),), network.head.out_features)
+        targets = torch.cat([labels, none])
 
         def one_of_them_or_none(logits: Tensor, rows: Tensor) -> Tensor:
             return F.cross_entropy(with_none(logits), targets[rows])
 
-        batches = with_as_many(batches, len(x), len(made_up), draws)
         settings = self._settings(self.open_epochs, self.open_learning_rate)
-        purpose = f"{purpose}: none of the known"
-        _train(network, everything, batches, one_of_them_or_none, settings, seed, purpose)
+        images, purpose = torch.cat([x, made_up]), f"{purpose}: none of the known"
+        _train(network, images, batches, one_of_them_or_none, settings, seed, purpose)
 
     def _made_up(self, network: Network, images: GAN, x: Tensor, purpose: str) -> Tensor:
         """Counterfactuals of the first batches, as raw images of the same type."""
