@@ -22,7 +22,9 @@ from cilf.learners.one_svm import OneSVM
 from cilf.learners.senc_mas import SENCMaS
 
 __all__ = [
+    "CFO",
     "CILF",
+    "CPE",
     "LEARNERS",
     "ODIN",
     "IForest",
@@ -35,11 +37,7 @@ __all__ = [
 ]
 
 LEARNERS: dict[str, type[Learner]] = {
-    learner.name: learner for learner in (CILF, IForest, OneSVM, SENCMaS, ODIN, Joint)
-__all__ = ["CILF", "CPE", "LEARNERS", "ODIN", "IForest", "Joint", "Learner", "load", "make"]
-    learner.name: learner for learner in (CILF, IForest, ODIN, CPE, Joint)
-__all__ = ["CFO", "CILF", "LEARNERS", "ODIN", "IForest", "Joint", "Learner", "load", "make"]
-    learner.name: learner for learner in (CILF, IForest, ODIN, CFO, Joint)
+    learner.name: learner for learner in (CILF, IForest, OneSVM, SENCMaS, ODIN, CFO, CPE, Joint)
 }
 
 
