@@ -104,7 +104,7 @@ def make_gan(
     """The networks for raw images of this shape (c, h, w), weights from the seed."""
     with isolated_torch(seed, "gan"):
         gan = GAN(shape, image_size=image_size, latent_size=latent_size, width=width)
-    gan = gan.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    gan.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return gan.to(device)
 
 
