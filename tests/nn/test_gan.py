@@ -139,7 +139,7 @@ def test_gradient_penalty_by_hand() -> None:
     critic = Quadratic()
     penalty = gans.gradient_penalty(critic, real, made, draws(7))
     lengths = [math.sqrt(float(p.square().sum())) for p in share * real + (1 - share) * made]
-    assert float(penalty) == pytest.approx(sum((2 * s - 1) ** 2 for s in lengths) / 3, rel=1e-5)
+    assert penalty.item() == pytest.approx(sum((2 * s - 1) ** 2 for s in lengths) / 3, rel=1e-5)
     penalty.backward()
     by_a = sum(2 * (2 * s - 1) * s for s in lengths) / 3
     assert float(critic.a.grad) == pytest.approx(by_a, rel=1e-5)
