@@ -110,7 +110,7 @@ def test_discriminator_loss_by_hand() -> None:
     loss = gans.discriminator_loss(torch.tensor([0.5, -2.0]), torch.tensor([1.0, 3.0]), 0.01)
     of_made = (softplus(0.5) + softplus(-2.0)) / 2
     of_real = (softplus(-1.0) + softplus(-3.0)) / 2
-    assert float(loss) == pytest.approx(of_made + 0.01 * of_real)
+    assert loss.item() == pytest.approx(of_made + 0.01 * of_real)
 
 
 def test_generator_loss_by_hand() -> None:
@@ -118,7 +118,7 @@ def test_generator_loss_by_hand() -> None:
     reconstructed = torch.tensor([[[[0.2, 0.6]]], [[[0.5, 1.0]]]])
     settings = Settings(1, 0.1, reconstruction_weight=2.0, generator_weight=0.1)
     loss = gans.generator_loss(images, reconstructed, torch.tensor([3.0, -1.0]), settings)
-    assert float(loss) == pytest.approx(2.0 * (0.2 + 0.4 + 0.0 + 0.5) / 4 - 0.1 * (3.0 - 1.0) / 2)
+    assert loss.item() == pytest.approx(2.0 * (0.2 + 0.4 + 0.0 + 0.5) / 4 - 0.1 * (3.0 - 1.0) / 2)
 
 
 class Quadratic(nn.Module):
@@ -142,7 +142,7 @@ def test_gradient_penalty_by_hand() -> None:
     assert penalty.item() == pytest.approx(sum((2 * s - 1) ** 2 for s in lengths) / 3, rel=1e-5)
     penalty.backward()
     by_a = sum(2 * (2 * s - 1) * s for s in lengths) / 3
-    assert float(critic.a.grad) == pytest.approx(by_a, rel=1e-5)
+    assert critic.a.grad.item() == pytest.approx(by_a, rel=1e-5)
 
 
 def test_gradient_penalty_is_smooth_where_there_is_no_slope() -> None:
@@ -150,7 +150,7 @@ def test_gradient_penalty_is_smooth_where_there_is_no_slope() -> None:
     origin = torch.zeros(2, 1, 2, 2)
     penalty = gans.gradient_penalty(critic, origin, origin, draws())
     penalty.backward()
-    assert float(penalty) == pytest.approx(1, abs=1e-4)
+    assert penalty.item() == pytest.approx(1, abs=1e-4)
     assert torch.isfinite(critic.a.grad)
 
 
@@ -159,7 +159,7 @@ def test_gradient_penalty_is_smooth_where_there_is_no_slope() -> None:
 
 def reconstruction_error(made: GAN, x: Tensor) -> float:
     with torch.no_grad():
-        return float(F.l1_loss(made.decoded(made.encoded(x)), x) / 200)
+        return (F.l1_loss(made.decoded(made.encoded(x)), x) / 200).item()
 
 
 def trained(epochs: int, seed: int = 0) -> GAN:
@@ -202,7 +202,7 @@ def test_a_critics_step_lowers_its_loss() -> None:
     critic = torch.optim.SGD(made.discriminator.parameters(), 1e-3)
     before = gans._critics_loss(made, images, settings, draws())
     gans._step(critic, before)
-    assert float(gans._critics_loss(made, images, settings, draws())) < float(before)
+    assert gans._critics_loss(made, images, settings, draws()).item() < before.item()
 
 
 def test_sampled_images_leave_the_generators_statistics() -> None:
