@@ -64,7 +64,9 @@ def measured(source: Source, seed: int, changes: dict[str, Any]) -> Iterator[dic
     """One line for each window: the true and the found number, and who was called novel."""
     X, y = source.load().train
     problem = make_problem(y, seed, source.scale)
-    budgets = dict(setting(source.scale, source.name).learner) | dict(source.parameters)
+    of_scale = setting(source.scale, source.name).learner.items()
+    budgets = {name: value for name, value in of_scale if name in FittedOnce.parameter_names()}
+    budgets |= dict(source.parameters)
     learner = FittedOnce(**(budgets | {"seed": seed} | changes))
     learner.fit(X[problem.initial], y[problem.initial])
     for kind, n_novel, rows in problem.windows:

@@ -201,7 +201,8 @@ def run(
     if screening:
         arguments["n_windows"] = 2
     stream = SCENARIOS[scenario](source.load(), seed=seed, **arguments)
-    learner = learner_of(source, variant, seed, dict(config.preset.learner))
+    budgets = {k: v for k, v in config.preset.learner.items() if k in CILF.parameter_names()}
+    learner = learner_of(source, variant, seed, budgets)
     started = time.perf_counter()
     given = screening or "given" in VARIANTS[variant]
     records = list(run_stream(learner, stream, n_novel="true" if given else None))
