@@ -23,17 +23,18 @@ class SENCMaS(WithVectors, MarkingLearner):
     """Matrix sketches of the known data and of each class, and k-means on what is marked novel.
 
     How similar an instance is to a sketch is the length of its projection on the sketch's main
-    directions, as a unit vector. Instances less similar to the sketch of all known data than
-    nearly all held-out known ones are novel; of the sketches of the classes, the most similar
-    one names the instance. An update feeds the sketches; no training instance is kept.
+    directions, as a unit vector. Of the sketches of the classes, the most similar one names the
+    instance; if it is less similar to the sketch of all known data than nearly all held-out
+    instances of that class, it is novel. An update feeds the sketches; no training instance is
+    kept.
 
     The paper has no public code: this is our reading of it.
 
     Args:
         sketch_size: rows of each sketch.
         energy: share of a sketch that its main directions hold, as squares.
-        accepted: share of held-out known instances that the threshold accepts.
-        calibration_size: labelled instances of each class kept out of the sketches, for the
+        accepted: share of the held-out instances of each class that its threshold accepts.
+        calibration_size: labelled instances of each class kept out of the sketches, for its
             threshold.
         memory_size: such instances kept in all.
         seed, features: see :class:`WithVectors`.
@@ -50,7 +51,7 @@ class SENCMaS(WithVectors, MarkingLearner):
         >>> learner = SENCMaS(energy=0.7).fit(along(0, 1), ["left"] * 40 + ["up"] * 40)
         >>> found = learner.detect(along(3))
         >>> found.n_novel, int(found.is_novel.sum())
-        (1, 39)
+        (1, 38)
 
     Reference: Mu, Zhu, Du, Lim and Zhou, "Streaming classification with emerging new class by
     class matrix sketching", AAAI 2017. ``docs/methods/senc-mas.md`` says what is our reading.
@@ -114,16 +115,26 @@ class SENCMaS(WithVectors, MarkingLearner):
         return np.asarray(similarity.argmax(1))
 
     def _mark(self, X: Array) -> Marks:
-        similarity = similarities(self._rows(X), self._global, self.energy)
-        return Marks(
-            1 - similarity, similarity < self._threshold(), self._predict(X), self._embed(X)
-        )
+        similarity, label = self._similarity(X), self._predict(X)
+        return Marks(1 - similarity, similarity < self._thresholds()[label], label, self._embed(X))
 
-    def _threshold(self) -> float:
-        if not len(self._calibration):
-            return -np.inf
-        held_out = similarities(self._rows(self._calibration.X), self._global, self.energy)
-        return float(np.quantile(held_out, 1 - self.accepted))
+    def _similarity(self, X: Array) -> Array:
+        return similarities(self._rows(X), self._global, self.energy)
+
+    def _thresholds(self) -> Array:
+        """The similarity each class asks for, by its own held-out instances if it has any.
+
+        One for all would fall with every class that is learned: the first labels of a class are
+        those of its least similar instances.
+        """
+        thresholds = np.full(len(self._local), -np.inf)
+        if len(self._calibration):
+            similarity = self._similarity(self._calibration.X)
+            thresholds[:] = np.quantile(similarity, 1 - self.accepted)
+            for label in np.unique(self._calibration.y):
+                own = similarity[self._calibration.y == label]
+                thresholds[label] = np.quantile(own, 1 - self.accepted)
+        return thresholds
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
         sketches = [self._global, *self._local]
