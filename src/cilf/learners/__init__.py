@@ -17,6 +17,7 @@ from cilf.learners.cilf import CILF
 from cilf.learners.cpe import CPE
 from cilf.learners.iforest import IForest
 from cilf.learners.joint import Joint
+from cilf.learners.lacu_svm import LACUSVM
 from cilf.learners.odin import ODIN
 from cilf.learners.one_svm import OneSVM
 from cilf.learners.senc_mas import SENCMaS
@@ -25,6 +26,7 @@ __all__ = [
     "CFO",
     "CILF",
     "CPE",
+    "LACUSVM",
     "LEARNERS",
     "ODIN",
     "IForest",
@@ -37,7 +39,8 @@ __all__ = [
 ]
 
 LEARNERS: dict[str, type[Learner]] = {
-    learner.name: learner for learner in (CILF, IForest, OneSVM, SENCMaS, ODIN, CFO, CPE, Joint)
+    learner.name: learner
+    for learner in (CILF, IForest, OneSVM, LACUSVM, SENCMaS, ODIN, CFO, CPE, Joint)
 }
 
 
