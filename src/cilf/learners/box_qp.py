@@ -139,7 +139,7 @@ def balanced(a: Array, lower: Array, upper: Array) -> Array:
     sums = [np.clip(a - bends[end], lower, upper).sum() for end in (first, last)]
     share = sums[0] / (sums[0] - sums[1]) if sums[0] != sums[1] else 0.0
     shift = bends[first] + share * (bends[last] - bends[first])
-    return np.clip(a - shift, lower, upper)
+    return np.asarray(np.clip(a - shift, lower, upper))
 
 
 def applied(kernel: Kernel, a: Array) -> Array:
