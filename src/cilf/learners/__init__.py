@@ -14,18 +14,12 @@ from cilf.learners import persistence
 from cilf.learners.base import Learner
 from cilf.learners.cfo import CFO
 from cilf.learners.cilf import CILF
-from cilf.learners.cpe import CPE
-from cilf.learners.iforest import IForest
-from cilf.learners.joint import Joint
-from cilf.learners.lacu_svm import LACUSVM
-from cilf.learners.odin import ODIN
-from cilf.learners.one_svm import OneSVM
-from cilf.learners.senc_mas import SENCMaS
 
 __all__ = [
     "CFO",
     "CILF",
     "CPE",
+    "DTC",
     "LACUSVM",
     "LEARNERS",
     "ODIN",
@@ -40,7 +34,7 @@ __all__ = [
 
 LEARNERS: dict[str, type[Learner]] = {
     learner.name: learner
-    for learner in (CILF, IForest, OneSVM, LACUSVM, SENCMaS, ODIN, CFO, CPE, Joint)
+    for learner in (CILF, IForest, OneSVM, LACUSVM, SENCMaS, ODIN, CFO, CPE, DTC, Joint)
 }
 
 

@@ -41,6 +41,7 @@ def semi_supervised_kmeans(
     *,
     generator: torch.Generator,
     beta: float = 1.0,
+    known_sizes: Tensor | None = None,
     weights: Tensor | None = None,
     n_starts: int = 10,
     n_steps: int = 30,
@@ -49,8 +50,10 @@ def semi_supervised_kmeans(
 
     A known centre moves to beta * its prototype + (1 - beta) * the weighted mean of its
     instances, a free one to the weighted mean; the start with the least weighted inertia wins.
+    With ``known_sizes``, beta does not count: a prototype is the mean of so many labelled
+    instances, which stay in their class, and its centre is the mean of them and its instances.
     """
-    kmeans = _KMeans(z, known, beta, weights, n_steps)
+    kmeans = _KMeans(z, known, beta, weights, n_steps, known_sizes)
     return kmeans.best(kmeans.spread(n_free, n_starts, generator))
 
 
@@ -76,11 +79,19 @@ class _KMeans:
     """
 
     def __init__(
-        self, z: Tensor, known: Tensor, beta: float, weights: Tensor | None, n_steps: int
+        self,
+        z: Tensor,
+        known: Tensor,
+        beta: float,
+        weights: Tensor | None,
+        n_steps: int,
+        known_sizes: Tensor | None = None,
     ) -> None:
         self.z, self.known, self.beta, self.weights, self.n_steps = z, known, beta, weights, n_steps
+        self.known_sizes = None if known_sizes is None else known_sizes.to(z)[:, None]
         self.squares = z.square().sum(1)
-        self.anchors = known[:0] if beta == 1 else known  # the known centres that move
+        stay = beta == 1 and known_sizes is None
+        self.anchors = known[:0] if stay else known  # the known centres that move
         self.nearest_known = torch.full_like(self.squares, torch.inf)
         if len(known):
             self.nearest_known = self._rising(known[None])[0].amin(0)
@@ -140,6 +151,9 @@ class _KMeans:
         rising = self._rising(centres)
         nearest = torch.minimum(rising.amin(1), self.nearest_fixed)
         inertia = self._weighted((nearest + self.squares).clamp_min(0)).sum(1)
+        if self.known_sizes is not None:  # labelled instances: how far their mean lies off
+            off = (centres[:, : len(self.known)] - self.known).square()
+            inertia = inertia + (self.known_sizes * off).sum((1, 2))
         return rising == nearest[:, None], inertia
 
     def _moved(self, centres: Tensor, members: Tensor) -> Tensor:
@@ -149,7 +163,11 @@ class _KMeans:
         means = (members.flatten(0, 1) @ self.z).view_as(centres) / torch.where(mass > 0, mass, 1)
         n_anchors = len(self.anchors)
         old = torch.cat([self.anchors.expand(len(centres), -1, -1), centres[:, n_anchors:]], 1)
-        means[:, :n_anchors].lerp_(old[:, :n_anchors], self.beta)
+        if self.known_sizes is None:
+            means[:, :n_anchors].lerp_(old[:, :n_anchors], self.beta)
+        else:
+            labelled = self.known_sizes / (self.known_sizes + mass[:, :n_anchors])
+            means[:, :n_anchors].lerp_(old[:, :n_anchors], labelled)
         return torch.where(mass > 0, means, old)
 
     def _rising(self, centres: Tensor) -> Tensor:
