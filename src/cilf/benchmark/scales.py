@@ -15,6 +15,7 @@ from typing import Any
 from cilf.core import validation
 
 ANY = "*"  # the row of every data set that has none of its own
+TUNING = {"warmup_epochs": 5, "sharpen_epochs": 10}  # on each window, by learners that do so
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ def _cpu(initial: int, window: int, memory: int, n_windows: int | None = None) -
     sizes = {"initial_size": initial, "window_size": window, "holdout_size": 100}
     return Setting(
         stream=sizes if n_windows is None else sizes | {"n_windows": n_windows},
-        learner={"backbone": "convnet", "epochs": 20, "memory_size": memory},
+        learner={"backbone": "convnet", "epochs": 20, "memory_size": memory} | TUNING,
     )
 
 
@@ -83,7 +84,7 @@ SCALES: dict[str, dict[str, Setting]] = {
         # A class has 500 training images: 200 + 6 x 50, or 150 + 7 x 50, use up all of them.
         "cifar50": _cpu(200, 50, 1500, n_windows=6),
         "cifar100": _cpu(150, 50, 2000, n_windows=7),
-        ANY: _own(500, 200, 100, n_windows=10, epochs=20, memory_size=1000),
+        ANY: _own(500, 200, 100, n_windows=10, epochs=20, memory_size=1000, **TUNING),
     },
     "paper": {
         **dict.fromkeys(("digits", "mnist", "cifar10", "cifar50", "cifar100"), _RESNET),
