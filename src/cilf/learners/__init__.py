@@ -14,6 +14,14 @@ from cilf.learners import persistence
 from cilf.learners.base import Learner
 from cilf.learners.cfo import CFO
 from cilf.learners.cilf import CILF
+from cilf.learners.cpe import CPE
+from cilf.learners.dtc import DTC
+from cilf.learners.iforest import IForest
+from cilf.learners.joint import Joint
+from cilf.learners.lacu_svm import LACUSVM
+from cilf.learners.odin import ODIN
+from cilf.learners.one_svm import OneSVM
+from cilf.learners.senc_mas import SENCMaS
 
 __all__ = [
     "CFO",
