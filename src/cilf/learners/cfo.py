@@ -7,24 +7,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from cilf.core import progress, validation
-from cilf.core.random import derived_seed, generator, torch_generator
-from cilf.core.types import Array, Floats, Ints
+from cilf.core.random import derived_seed, torch_generator
+from cilf.core.types import Array
 from cilf.errors import BadConfig
 from cilf.learners.base import Arrays
 from cilf.learners.marking import MarkingLearner, Marks
-from cilf.learners.with_network import WithNetwork
+from cilf.learners.with_classifier import ClassifierLearner, Made
 from cilf.nn import gan, pretrained, training
-from cilf.nn.classifier import grow_head
 from cilf.nn.counterfactual import counterfactuals, one_against_rest, open_scores, with_none
 from cilf.nn.gan import GAN
-from cilf.nn.memory import Memory, set_aside
-from cilf.nn.network import Network, as_tensor, resolve_device, tensor_shape, to_numpy, views
+from cilf.nn.memory import Memory
+from cilf.nn.network import Network, resolve_device, tensor_shape, to_numpy
 
 GAN_WEIGHTS = "gan."  # before the name of each of its weights in a file
 
@@ -35,7 +33,7 @@ def _image_size(name: str, value: Any) -> None:
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class CFO(WithNetwork, MarkingLearner):
+class CFO(ClassifierLearner, MarkingLearner):
     """A classifier with a class for "none of the known", learned from counterfactual images.
 
     A GAN learns to encode and to make images. From the code of a known image one descends to an
@@ -56,16 +54,16 @@ class CFO(WithNetwork, MarkingLearner):
         steps, speed: of the descent to a counterfactual.
         distance_weight: what the squared distance from its start counts in the descent.
         open_epochs, open_learning_rate: of the training on real and counterfactual images.
-        accepted: share of held-out known instances that the threshold accepts.
-        calibration_size: labelled instances of each class kept out of training, for the threshold.
         seed, device, backbone, width, epochs, batch_size, learning_rate, weight_decay, clip,
             augmentation, update_epochs, update_learning_rate: see :class:`WithNetwork`.
-        k_max, least_silhouette, cluster_all, memory_size: see :class:`MarkingLearner`.
+        accepted, calibration_size, memory_size: see :class:`ClassifierLearner`.
+        k_max, least_silhouette, cluster_all: see :class:`MarkingLearner`.
 
     Attributes:
         classes_: the known classes, in order of arrival.
 
     Example:
+        >>> import numpy as np
         >>> rng = np.random.default_rng(0)
         >>> X = rng.integers(0, 60, size=(40, 8, 8), dtype=np.uint8)
         >>> X[:20, :4] += 180  # bright above, or bright below
@@ -81,7 +79,7 @@ class CFO(WithNetwork, MarkingLearner):
     name: ClassVar[str] = "cfo"
     takes_vectors: ClassVar[bool] = False
     domains: ClassVar[Mapping[str, validation.Check]] = {
-        **WithNetwork.domains,
+        **ClassifierLearner.domains,
         **MarkingLearner.domains,
         **dict.fromkeys(["gan_epochs", "update_gan_epochs", "open_epochs"], validation.whole(0)),
         **dict.fromkeys(
@@ -94,8 +92,6 @@ class CFO(WithNetwork, MarkingLearner):
              "discriminator_weight", "penalty", "speed", "distance_weight", "open_learning_rate"],
             validation.between(0.0),
         ),
-        "accepted": validation.between(0.0, 1.0),
-        "calibration_size": validation.whole(1),
     }  # fmt: skip
     check_parameters: ClassVar[Mapping[str, Any]] = {
         "gan_epochs": 1, "update_gan_epochs": 1, "gan_width": 4, "latent_size": 4, "steps": 3,
@@ -118,13 +114,9 @@ class CFO(WithNetwork, MarkingLearner):
     distance_weight: float = 1.0
     open_epochs: int = 3
     open_learning_rate: float = 0.001
-    accepted: float = 0.95
-    calibration_size: int = 20
 
     _gan: GAN = field(init=False)
     _gan_architecture: dict[str, Any] = field(init=False)
-    _memory: Memory = field(init=False)
-    _calibration: Memory = field(init=False)
 
     @classmethod
     def paper(cls, **changed: Any) -> Self:
@@ -144,44 +136,11 @@ class CFO(WithNetwork, MarkingLearner):
 
     # ------------------------------------------------------------- learning
 
-    def _fit(self, X: Array, y: Ints) -> None:
-        rng = generator(self.seed, "fit")
-        train, aside = set_aside(y, self.calibration_size, rng, there=y[:0])
-        known = Memory(X[train], y[train])
-        architecture = self._wanted_architecture(embedding_size=int(y.max()) + 1)
-        network = self._make_network(X.shape[1:], architecture)
-        gan_architecture = self._wanted_gan()
-        images = self._make_gan(X.shape[1:], gan_architecture)
-        x, labels = self._tensors(known, network)
-        network.standardise(x)
-        images.take_range(x)
-        settings = self._settings(self.epochs, self.learning_rate)
-        self._learn(network, images, x, labels, settings, self.gan_epochs, ("fit",))
-        self._network, self._architecture = network, architecture
-        self._gan, self._gan_architecture = images, gan_architecture
-        self._memory = known.rebalanced(self.memory_size, rng)
-        self._calibration = Memory(X[aside], y[aside])
-
-    def _update(self, X: Array, y: Ints, n_classes: int) -> None:
-        rng = generator(self.seed, "update", self._n_updates)
-        train, aside = set_aside(y, self.calibration_size, rng, there=self._calibration.y)
-        pool = Memory(X[train], y[train]).joined(self._memory.X, self._memory.y)
-        network, images = copy.deepcopy(self._network), copy.deepcopy(self._gan)
-        grow_head(network, n_classes, self.seed)
-        x, labels = self._tensors(pool, network)
-        settings = self._settings(self.update_epochs, self.update_learning_rate)
-        made = ("update", self._n_updates)
-        self._learn(network, images, x, labels, settings, self.update_gan_epochs, made)
-        self._network, self._gan = network, images
-        self._architecture = self._architecture | {"embedding_size": n_classes}
-        self._memory = pool.rebalanced(self.memory_size, rng)
-        self._calibration = self._calibration.joined(X[aside], y[aside])
-
-    def _learn(
-        self, network: Network, images: GAN, x: Tensor, labels: Tensor,
-        settings: training.Settings, gan_epochs: int, made: tuple[str | int, ...],
-    ) -> None:  # fmt: skip
+    def _train(
+        self, network: Network, labelled: Memory, settings: training.Settings, made: Made
+    ) -> None:
         """The classifier of K classes, the GAN, counterfactuals, the classifier of K + 1."""
+        x, labels = self._tensors(labelled, network)
         draws, seed = torch_generator(self.seed, *made), derived_seed(self.seed, *made)
         batches = training.shuffled(len(x), self.batch_size, draws, x.device)
         purpose = str(made[0])
@@ -190,6 +149,8 @@ class CFO(WithNetwork, MarkingLearner):
             return one_against_rest(logits, labels[rows])
 
         _train(network, x, batches, one_of_them, settings, seed, purpose)
+        images, architecture = self._begun_gan(labelled, x, purpose)
+        gan_epochs = self.gan_epochs if purpose == "fit" else self.update_gan_epochs
         gan.train_gan(
             images, x, self._gan_settings(gan_epochs),
             batch_size=self.batch_size, draws=draws, purpose=f"{purpose}: images",
@@ -198,6 +159,16 @@ class CFO(WithNetwork, MarkingLearner):
         made_up = self._made_up(network, images, x[chosen], f"{purpose}: counterfactuals")
         batches = with_as_many(batches, len(x), len(made_up), draws)
         self._learn_none(network, x, labels, made_up, batches, seed, purpose)
+        self._gan, self._gan_architecture = images, architecture
+
+    def _begun_gan(self, labelled: Memory, x: Tensor, purpose: str) -> tuple[GAN, dict[str, Any]]:
+        """A new one to fit; in an update a copy of the one there is. And its architecture."""
+        if purpose != "fit":
+            return copy.deepcopy(self._gan), self._gan_architecture
+        architecture = self._wanted_gan()
+        images = self._make_gan(labelled.X.shape[1:], architecture)
+        images.take_range(x)
+        return images, architecture
 
     def _learn_none(
         self, network: Network, x: Tensor, labels: Tensor, made_up: Tensor,
@@ -230,22 +201,13 @@ class CFO(WithNetwork, MarkingLearner):
     # ------------------------------------------------------------- what it says
 
     def _mark(self, X: Array) -> Marks:
-        logits, features, _ = views(self._network, as_tensor(X, self._network.device))
+        logits, features = self._outputs(X)
         score = open_scores(logits).cpu().numpy()
-        threshold = np.quantile(self._held_out(), self.accepted) if self._calibration else np.inf
-        label = logits.argmax(1).cpu().numpy()
-        return Marks(score, score > threshold, label, to_numpy(features))
+        marked = score > self._most_accepted(self._novelty)
+        return Marks(score, marked, logits.argmax(1).cpu().numpy(), to_numpy(features))
 
-    def _held_out(self) -> Array:
-        logits, _, _ = views(self._network, as_tensor(self._calibration.X, self._network.device))
-        return open_scores(logits).cpu().numpy()
-
-    def _predict(self, X: Array) -> Ints:
-        logits, _, _ = views(self._network, as_tensor(X, self._network.device))
-        return logits.argmax(1).cpu().numpy()
-
-    def _embed(self, X: Array) -> Floats:
-        return to_numpy(views(self._network, as_tensor(X, self._network.device))[1])
+    def _novelty(self, X: Array) -> Array:
+        return open_scores(self._outputs(X)[0]).cpu().numpy()
 
     # ------------------------------------------------------------- the GAN, and files
 
@@ -271,20 +233,17 @@ class CFO(WithNetwork, MarkingLearner):
         )
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
-        weights, plain = self._network_state()
+        arrays, plain = super()._get_state()
         made = {GAN_WEIGHTS + k: v.cpu().numpy() for k, v in self._gan.state_dict().items()}
-        kept = self._memory.arrays("memory") | self._calibration.arrays("calibration")
-        return weights | made | kept, plain | {"gan": self._gan_architecture}
+        return arrays | made, plain | {"gan": self._gan_architecture}
 
     def _set_state(self, arrays: Arrays, plain: Mapping[str, Any]) -> None:
-        self._set_network(self._inner_shape, arrays, plain)
+        super()._set_state(arrays, plain)
         self._gan_architecture = dict(plain["gan"])
         self._gan = self._make_gan(self._inner_shape, self._gan_architecture)
         weights = {k: torch.from_numpy(v) for k, v in arrays.items() if k.startswith(GAN_WEIGHTS)}
         self._gan.load_state_dict({k.removeprefix(GAN_WEIGHTS): v for k, v in weights.items()})
         self._gan.eval()
-        self._memory = Memory.stored(arrays, "memory")
-        self._calibration = Memory.stored(arrays, "calibration")
 
 
 def _train(

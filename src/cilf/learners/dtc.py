@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from cilf.core import Detection, validation
 from cilf.core.random import derived_seed, torch_generator
@@ -69,9 +70,8 @@ class DTC(ClassifierLearner):
         anchor_share: share of the known classes that keep their labels in counting.
         n_splits: ways to choose them, which are averaged.
         least_ratio: size of the smallest cluster that counts, over that of the largest.
-        accepted: share of held-out known instances that are not marked as novel.
         least_marked: share of a cluster that has to be marked for it to be a novel class.
-        calibration_size, memory_size: see :class:`ClassifierLearner`.
+        accepted, calibration_size, memory_size: see :class:`ClassifierLearner`.
         seed, device, backbone, width, epochs, batch_size, learning_rate, weight_decay, clip,
             augmentation, update_epochs, update_learning_rate: see :class:`WithNetwork`.
 
@@ -104,7 +104,7 @@ class DTC(ClassifierLearner):
         "ensemble_decay": validation.between(0.0, 0.999),
         "settled": validation.optional(validation.between(0.0, 1.0)),
         **dict.fromkeys(
-            ["tie", "anchor_share", "least_ratio", "accepted", "least_marked"],
+            ["tie", "anchor_share", "least_ratio", "least_marked"],
             validation.between(0.0, 1.0),
         ),
     }
@@ -126,7 +126,6 @@ class DTC(ClassifierLearner):
     anchor_share: float = 0.6
     n_splits: int = 3
     least_ratio: float = 0.01
-    accepted: float = 0.95
     least_marked: float = 0.25
 
     def _detect(self, X: Array, n_novel: int | None) -> Detection:
@@ -148,9 +147,10 @@ class DTC(ClassifierLearner):
 
     def _look(self, X: Array) -> Window:
         logits, features = self._outputs(X)
-        unsure, bound = self._unsureness(logits, self.accepted)
+        unsure = unsureness(logits)
+        marked = unsure > self._most_accepted(lambda known: unsureness(self._outputs(known)[0]))
         label = logits.argmax(1).cpu().numpy()
-        return Window(as_tensor(X, self._network.device), features, label, unsure, unsure > bound)
+        return Window(as_tensor(X, self._network.device), features, label, unsure, marked)
 
     def _count(self, window: Window, n_novel: int | None) -> tuple[int, dict[int, float]]:
         """Clusters in the window, known classes included, and how good each number looks."""
@@ -214,3 +214,13 @@ class DTC(ClassifierLearner):
             rampup=self.rampup,
             settled=self.settled,
         )
+
+
+def unsureness(logits: Tensor) -> Floats:
+    """1 - the largest softmax probability.
+
+    >>> import torch
+    >>> unsureness(torch.tensor([[0.0, 0.0], [9.0, 0.0]])).round(3).tolist()
+    [0.5, 0.0]
+    """
+    return to_numpy(1 - F.softmax(logits.double(), dim=1).amax(1))

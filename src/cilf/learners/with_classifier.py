@@ -1,27 +1,30 @@
-"""What learners share whose network is a plain classifier: training, growing, a memory, a check.
+"""What learners share whose network is a classifier: training, growing, a memory, a threshold.
 
-They keep held-out instances of each class to judge by how sure the classifier is of known ones.
+They keep held-out instances of each class, to know how novel known ones look.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from cilf.core import validation
 from cilf.core.random import derived_seed, generator, torch_generator
 from cilf.core.types import Array, Floats, Ints
 from cilf.learners.base import Arrays, Learner
 from cilf.learners.with_network import WithNetwork
+from cilf.nn import training
 from cilf.nn.classifier import grow_head, train_classifier
 from cilf.nn.memory import Memory, set_aside
-from cilf.nn.network import Network, as_tensor, to_numpy, views
+from cilf.nn.network import Network, as_tensor, backbone_features, to_numpy
+
+Made = tuple[str | int, ...]  # ("fit",) or ("update", number): what chance depends on
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -29,7 +32,8 @@ class ClassifierLearner(WithNetwork, Learner):
     """A network with one logit for each class, trained on labels and a memory.
 
     Args:
-        calibration_size: labelled instances of each class kept out of training.
+        accepted: share of held-out known instances that are not marked as novel.
+        calibration_size: labelled instances of each class kept out of training, for that.
         memory_size: labelled instances kept in all.
         seed, device, backbone, width, epochs, batch_size, learning_rate, weight_decay, clip,
             augmentation, update_epochs, update_learning_rate: see :class:`WithNetwork`.
@@ -37,10 +41,12 @@ class ClassifierLearner(WithNetwork, Learner):
 
     domains: ClassVar[Mapping[str, validation.Check]] = {
         **WithNetwork.domains,
+        "accepted": validation.between(0.0, 1.0),
         "calibration_size": validation.whole(1),
         "memory_size": validation.whole(0),
     }
 
+    accepted: float = 0.95
     calibration_size: int = 20
     memory_size: int = 2000
 
@@ -54,7 +60,8 @@ class ClassifierLearner(WithNetwork, Learner):
         network = self._make_network(X.shape[1:], architecture)
         known = Memory(X[train], y[train])
         network.standardise(as_tensor(known.X, network.device))
-        self._train(network, known, self.epochs, self.learning_rate, "fit")
+        settings = self._settings(self.epochs, self.learning_rate)
+        self._train(network, known, settings, ("fit",))
         self._network, self._architecture = network, architecture
         self._memory = known.rebalanced(self.memory_size, rng)
         self._calibration = Memory(X[aside], y[aside])
@@ -65,21 +72,22 @@ class ClassifierLearner(WithNetwork, Learner):
         pool = Memory(X[train], y[train]).joined(self._memory.X, self._memory.y)
         network = copy.deepcopy(self._network)
         grow_head(network, n_classes, self.seed)
-        self._train(network, pool, self.update_epochs, self.update_learning_rate, "update")
+        settings = self._settings(self.update_epochs, self.update_learning_rate)
+        self._train(network, pool, settings, ("update", self._n_updates))
         self._network = network
         self._architecture = self._architecture | {"embedding_size": n_classes}
         self._memory = pool.rebalanced(self.memory_size, rng)
         self._calibration = self._calibration.joined(X[aside], y[aside])
 
     def _train(
-        self, network: Network, labelled: Memory, epochs: int, rate: float, purpose: str
+        self, network: Network, labelled: Memory, settings: training.Settings, made: Made
     ) -> None:
+        """Train this network, which is not the learner's own yet."""
         x, labels = self._tensors(labelled, network)
-        made = (purpose,) if purpose == "fit" else (purpose, self._n_updates)
         train_classifier(
-            network, x, labels, self._settings(epochs, rate), batch_size=self.batch_size,
+            network, x, labels, settings, batch_size=self.batch_size,
             draws=torch_generator(self.seed, *made), seed=derived_seed(self.seed, *made),
-            purpose=purpose,
+            purpose=str(made[0]),
         )  # fmt: skip
 
     def _predict(self, X: Array) -> Ints:
@@ -91,19 +99,15 @@ class ClassifierLearner(WithNetwork, Learner):
 
     def _outputs(self, X: Array) -> tuple[Tensor, Tensor]:
         """Logits and features."""
-        logits, features, _ = views(self._network, as_tensor(X, self._network.device))
-        return logits, features
+        features = backbone_features(self._network, as_tensor(X, self._network.device))
+        with torch.no_grad():
+            return self._network.embedding(features), features
 
-    def _unsureness(self, logits: Tensor, accepted: float) -> tuple[Floats, float]:
-        """1 - the largest softmax probability, and the bound that held-out ones stay below.
-
-        ``accepted`` is the share of the held-out instances that do.
-        """
-        bound = np.inf
-        if len(self._calibration):
-            held_out = unsureness(self._outputs(self._calibration.X)[0])
-            bound = float(np.quantile(held_out, accepted))
-        return unsureness(logits), bound
+    def _most_accepted(self, novelty_of: Callable[[Array], Array]) -> float:
+        """The novelty that the share ``accepted`` of the held-out known instances stays below."""
+        if not len(self._calibration):
+            return np.inf
+        return float(np.quantile(novelty_of(self._calibration.X), self.accepted))
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
         weights, plain = self._network_state()
@@ -114,13 +118,3 @@ class ClassifierLearner(WithNetwork, Learner):
         self._set_network(self._inner_shape, arrays, plain)
         self._memory = Memory.stored(arrays, "memory")
         self._calibration = Memory.stored(arrays, "calibration")
-
-
-def unsureness(logits: Tensor) -> Floats:
-    """1 - the largest softmax probability.
-
-    >>> import torch
-    >>> unsureness(torch.tensor([[0.0, 0.0], [9.0, 0.0]])).round(3).tolist()
-    [0.5, 0.0]
-    """
-    return to_numpy(1 - F.softmax(logits.double(), dim=1).amax(1))
