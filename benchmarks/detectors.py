@@ -66,7 +66,10 @@ def main() -> None:
                 cells = [measured(learner, data, scenario, seed) for seed in arguments.seeds]
                 means = {name: mean(cell[name] for cell in cells) for name in COLUMNS}
                 rows.append({"data": data, "scenario": scenario, "learner": learner} | means)
-    write(rows, arguments)
+    if vars(arguments) | {"seeds": None} == vars(parser.parse_args([])) | {"seeds": None}:
+        write(rows, arguments)
+    else:
+        print(table_of(rows, "A part of the table, which is not written", with_learner=True))
 
 
 def write(rows: list[dict[str, Any]], arguments: argparse.Namespace) -> None:

@@ -15,7 +15,3 @@ class BadConfig(CilfError, ValueError):
 
 class NotFitted(CilfError, ValueError, AttributeError):
     """A learner was asked for something only a fitted one can give."""
-
-
-class LeftOut(UserWarning):
-    """Instances were left out because a method does not scale; the message says what to change."""

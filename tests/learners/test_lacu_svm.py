@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -9,7 +8,8 @@ from scipy.optimize import minimize
 from sklearn.metrics import roc_auc_score
 from sklearn.svm import SVC
 
-from cilf.errors import BadConfig, LeftOut
+from cilf.core import notices
+from cilf.errors import BadConfig
 from cilf.learners import lacu_machine
 from cilf.learners.lacu_machine import (
     Costs,
@@ -232,19 +232,33 @@ def test_the_window_counts_and_predictions_do_not_know_it(learner: LACUSVM) -> N
     assert learner.predict(window).tolist() == before.tolist()
 
 
-def test_windows_larger_than_its_sample_are_judged_whole(learner: LACUSVM) -> None:
+def test_windows_larger_than_its_sample_are_judged_whole(
+    learner: LACUSVM, caplog: pytest.LogCaptureFixture
+) -> None:
     window = around([*KNOWN, NOVEL], n=50, seed=4)
     truth = np.repeat([False, False, False, True], 50)
     learner.set_params(max_window=60, max_labelled=45)
-    with pytest.warns(LeftOut) as said:
-        found = learner.detect(window, n_novel=1)
-    assert len(said) == 2
-    for name, warning in zip(["max_labelled", "max_window"], said, strict=True):
-        assert name in str(warning.message)
+    notices.forget()
+    found = learner.detect(window, n_novel=1)
+    learner.detect(window[:150], n_novel=1)
+    assert [record.message.split("=")[0].split()[-1] for record in caplog.records] == [
+        "max_labelled",
+        "max_window",
+    ]
     assert roc_auc_score(truth, found.novelty) > 0.95
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        learner.set_params(max_window=200, max_labelled=60).detect(window, n_novel=1)
+    notices.forget()
+    caplog.clear()
+    learner.set_params(max_window=200, max_labelled=60).detect(window, n_novel=1)
+    assert not caplog.records
+
+
+def test_what_the_memory_leaves_out_of_training_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    notices.forget()
+    labelled = around(KNOWN), np.repeat(["left", "right", "top"], 20)
+    LACUSVM(memory_size=60).fit(*labelled)
+    assert not caplog.records
+    LACUSVM(memory_size=45).fit(*labelled)
+    assert "memory_size=45" in caplog.text
 
 
 def test_the_kernel_is_fixed_by_fit(learner: LACUSVM) -> None:

@@ -29,7 +29,7 @@ class Setting:
 def _smoke(memory: int) -> Setting:
     return Setting(
         stream={"initial_size": 60, "window_size": 25, "holdout_size": 20, "n_windows": 3},
-        learner={"backbone": "convnet", "width": 16, "epochs": 8, "memory_size": memory},
+        learner={"backbone": "convnet", "width": 16, "epochs": 8, "memory_size": memory} | TUNING,
     )
 
 

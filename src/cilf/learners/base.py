@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -109,7 +110,8 @@ class Learner(ABC):
         classes = validation.in_order_of_appearance(y)
         extractor = self._wanted_extractor(X)
         seen = X if extractor is None else _directions(cached_features(extractor, X))
-        self._fit(seen, _positions(y, classes))
+        with self._all_or_nothing():
+            self._fit(seen, _positions(y, classes))
         self._classes, self._shape = classes, X.shape[1:]
         self._features = None
         if extractor is not None:
@@ -142,7 +144,8 @@ class Learner(ABC):
         y = validation.labels(y, n=len(X), kind=self.classes_.dtype.kind)
         arrived = validation.in_order_of_appearance(y, self._classes)
         classes = self._classes + arrived
-        self._update(self._seen(X), _positions(y, classes), len(classes))
+        with self._all_or_nothing():
+            self._update(self._seen(X), _positions(y, classes), len(classes))
         self._classes = classes
         self._history = [*self._history, _event("update", len(y), arrived)]
         return self
@@ -257,6 +260,17 @@ class Learner(ABC):
             return X
         extractor.require_scale(X)
         return _directions(cached_features(extractor, X))
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Whatever stops the work inside, the learner is then as it was before."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
 
     @property
     def _inner_shape(self) -> tuple[int, ...]:

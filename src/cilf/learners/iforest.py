@@ -11,6 +11,7 @@ import torch
 from sklearn.ensemble import IsolationForest
 
 from cilf.core import validation
+from cilf.core.notices import notice
 from cilf.core.random import derived_seed, generator
 from cilf.core.types import Array, Ints
 from cilf.learners.base import Arrays
@@ -89,6 +90,11 @@ class IForest(WithVectors, MarkingLearner):
     def _fit(self, X: Array, y: Ints) -> None:
         rng = generator(self.seed, "fit")
         self._learn_to_see(X, y)
+        if len(X) > self.sample_size:
+            notice(
+                f"iforest grows from sample_size={self.sample_size} of the instances, drawn at "
+                "random: raise sample_size to use more."
+            )
         sample = X[np.sort(rng.permutation(len(X))[: self.sample_size])]
         self._grow(
             sample,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -10,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from cilf.core import validation
+from cilf.core import progress, validation
+from cilf.core.notices import notice
 from cilf.core.random import generator
 from cilf.core.types import Array, Ints
-from cilf.errors import LeftOut
 from cilf.learners import box_qp
 from cilf.learners.base import Arrays
 from cilf.learners.lacu_machine import Costs, Programme, plain_machine, signs, window_machine
@@ -109,15 +108,16 @@ class LACUSVM(WithVectors, MarkingLearner):
     def _fit(self, X: Array, y: Ints) -> None:
         self._learn_to_see(X, y)
         self._measure = self._chosen_measure(n_features=self._embed(X[:1]).shape[1])
-        memory = Memory(X, y).rebalanced(self.memory_size, generator(self.seed, "fit"))
-        self._learn(memory, int(y.max()) + 1)
+        self._learn(Memory(X, y), int(y.max()) + 1, generator(self.seed, "fit"))
 
     def _update(self, X: Array, y: Ints, n_classes: int) -> None:
         rng = generator(self.seed, "update", self._n_updates)
-        self._learn(self._memory.joined(X, y).rebalanced(self.memory_size, rng), n_classes)
+        self._learn(self._memory.joined(X, y), n_classes, rng)
 
-    def _learn(self, memory: Memory, n_classes: int) -> None:
-        """Machines of labelled data alone."""
+    def _learn(self, labelled: Memory, n_classes: int, rng: np.random.Generator) -> None:
+        """Machines of labelled data alone, as much of it as is remembered."""
+        _tell_left_out(len(labelled), memory_size=self.memory_size)
+        memory = labelled.rebalanced(self.memory_size, rng)
         z = self._embed(memory.X)
         kernel = box_qp.Kernel.spread(self._kernel(z, z), np.arange(len(z)))
         machines = [
@@ -133,10 +133,11 @@ class LACUSVM(WithVectors, MarkingLearner):
         known = self._embed(labelled.X)
         points = np.concatenate([known, window])
         programme = Programme.of(self._kernel(points, points), len(known))
-        machines = [
-            window_machine(programme, signs(labelled.y, c), self._costs, self.iterations)
-            for c in range(len(self._classes))
-        ]
+        machines = []
+        for c in range(len(self._classes)):
+            progress.report("detect: machines", c, len(self._classes))
+            y = signs(labelled.y, c)
+            machines.append(window_machine(programme, y, self._costs, self.iterations))
         weights = np.stack([machine.weights for machine in machines], axis=1)
         offsets = np.array([machine.offset for machine in machines])
         decisions = self._kernel(z, points) @ weights + offsets  # (n, n_classes)
@@ -146,10 +147,8 @@ class LACUSVM(WithVectors, MarkingLearner):
     def _sampled(self, window: Array) -> tuple[Memory, Array]:
         """The labelled and the window instances that machines are trained on."""
         rng = generator(self.seed, "sample", self._n_updates)
-        if len(self._memory) > self.max_labelled:
-            _tell_left_out("max_labelled", self.max_labelled, "memory")
-        if len(window) > self.max_window:
-            _tell_left_out("max_window", self.max_window, "window")
+        _tell_left_out(len(self._memory), max_labelled=self.max_labelled)
+        _tell_left_out(len(window), max_window=self.max_window)
         rows = np.sort(rng.permutation(len(window))[: self.max_window])
         return self._memory.rebalanced(self.max_labelled, rng), window[rows]
 
@@ -182,11 +181,11 @@ class LACUSVM(WithVectors, MarkingLearner):
         self._weights, self._offsets = arrays["weights"], arrays["offsets"]
 
 
-def _tell_left_out(parameter: str, size: int, whole: str) -> None:
-    """No numbers of the window in it: Python shows a warning once, if it says the same."""
-    warnings.warn(
-        f"LACU-SVM is trained on {size} instances of a larger {whole}, since it does not scale: "
-        f"{parameter} sets how many. All instances are judged.",
-        LeftOut,
-        stacklevel=2,
-    )
+def _tell_left_out(n: int, **most: int) -> None:
+    """Without numbers of the window, so that the line is said once."""
+    ((parameter, size),) = most.items()
+    if n > size:
+        notice(
+            f"lacu-svm trains its machines on {parameter}={size} of the instances, drawn at "
+            f"random, since it does not scale: raise {parameter} to use more."
+        )

@@ -40,7 +40,8 @@ class MarkingLearner(Learner):
         least_silhouette: splitting the novel instances must be worth more than this.
         cluster_all: cluster known and novel instances together, as the paper did for some; a
             cluster that is mostly marked is a novel class.
-        memory_size: labelled instances kept in all.
+        memory_size: labelled instances that an update starts from, in all classes together;
+            held-out ones, where a learner has them, come on top.
     """
 
     domains: ClassVar[Mapping[str, validation.Check]] = {

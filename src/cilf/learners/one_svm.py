@@ -59,7 +59,7 @@ class OneSVM(WithVectors, MarkingLearner):
         **WithVectors.domains,
         **MarkingLearner.domains,
         "kernel": validation.among(["rbf", "linear", "poly", "sigmoid"]),
-        "nu": validation.between(1e-6, 1.0),
+        "nu": validation.between(1e-6, 0.999),
         "gamma": validation.number_or(["scale", "auto"], least=1e-12),
         "class_size": validation.whole(1),
     }
@@ -162,8 +162,8 @@ def drawn(y: Ints, most: int, rng: np.random.Generator) -> Ints:
         rows = np.flatnonzero(y == label)
         if len(rows) > most:
             notice(
-                f"one-svm fits the machine of a class to class_size={most} of its "
-                f"{len(rows)} instances, drawn at random: raise class_size to use more."
+                f"one-svm fits machines to class_size={most} instances of each larger class, "
+                "drawn at random: raise class_size to use more."
             )
         kept.append(rng.permutation(rows)[:most])
     return np.sort(np.concatenate(kept))

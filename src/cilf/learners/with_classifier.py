@@ -34,7 +34,7 @@ class ClassifierLearner(WithNetwork, Learner):
     Args:
         accepted: share of held-out known instances that are not marked as novel.
         calibration_size: labelled instances of each class kept out of training, for that.
-        memory_size: labelled instances kept in all.
+        memory_size: labelled instances that an update replays, in all classes together.
         seed, device, backbone, width, epochs, batch_size, learning_rate, weight_decay, clip,
             augmentation, update_epochs, update_learning_rate: see :class:`WithNetwork`.
     """

@@ -19,10 +19,10 @@ from cilf.nn.network import (
     FARTHEST,
     Network,
     as_tensor,
+    backbone_features,
     make_network,
     resolve_device,
     to_numpy,
-    views,
 )
 from cilf.nn.training import Settings
 
@@ -75,7 +75,7 @@ class WithVectors:
 
     def _embed(self, X: Array) -> Floats:
         if self._embedder is not None:
-            return to_numpy(views(self._embedder, as_tensor(X, self._embedder.device))[1])
+            return to_numpy(backbone_features(self._embedder, as_tensor(X, self._embedder.device)))
         scaled = np.clip((X - self._mean) / self._std, -FARTHEST, FARTHEST)
         return scaled.reshape(len(X), -1).astype(np.float32)
 
