@@ -2,7 +2,7 @@
 
     CILF_DATA=... .venv/bin/python benchmarks/detectors.py --seeds 0 1 2
 
-Each command has one core and is kept under ``runs/detectors`` with its time (finished ones are
+Each command has one core and is kept under ``runs/commands`` with its time (finished ones are
 not run again). The table is written to ``benchmarks/results/detectors.{md,json}``, and the rows
 of a learner to its page in ``docs/methods``. Seconds are of the whole command.
 """
@@ -11,46 +11,22 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
-import sys
-import time
 from pathlib import Path
 from statistics import mean
 from typing import Any
+
+from commands import ran, write_page
 
 from cilf.benchmark.provenance import provenance
 from cilf.report import Table
 
 RESULTS = Path(__file__).parent / "results"
-PAGES = Path(__file__).parent.parent / "docs" / "methods"
 DETECTORS = ["iforest", "one-svm", "lacu-svm", "senc-mas", "odin-cnn", "cfo", "cpe", "dtc"]
 COLUMNS = {
     "na": "NA", "macro_f": "Macro-F", "micro_f": "Micro-F", "auroc": "AUROC",
     "m_new": "M_new", "f_new": "F_new", "k_exact": "K exact", "holdout_all": "hold-out",
     "seconds": "seconds",
 }  # fmt: skip
-START, END = "<!-- measured -->", "<!-- /measured -->"
-
-
-def measured(learner: str, data: str, scenario: str, seed: int) -> dict[str, float]:
-    """What ``cilf run`` says about this cell, and how long it took."""
-    out = Path("runs/detectors") / f"{learner}-{data}-{scenario}-{seed}"
-    kept = out.with_suffix(".json")
-    if not kept.exists():
-        cell = ["--learner", learner, "--data", data, "--scenario", scenario]
-        command = ["cilf", "run", *cell, "--seed", str(seed), "--out", str(out), "--overwrite"]
-        print(" ".join(command), file=sys.stderr)
-        start = time.perf_counter()
-        done = subprocess.run(
-            [sys.executable, "-m", *command, "--json"],
-            env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True,
-        )  # fmt: skip
-        if done.returncode:
-            sys.exit(done.stderr)
-        summary = json.loads(done.stdout)["summary"]
-        kept.write_text(json.dumps(summary | {"seconds": time.perf_counter() - start}))
-    return dict(json.loads(kept.read_text()))
 
 
 def main() -> None:
@@ -63,7 +39,7 @@ def main() -> None:
     for data in arguments.data:
         for scenario in ("single", "multiple"):
             for learner in arguments.learners:
-                cells = [measured(learner, data, scenario, seed) for seed in arguments.seeds]
+                cells = [ran(learner, data, scenario, seed).summary for seed in arguments.seeds]
                 means = {name: mean(cell[name] for cell in cells) for name in COLUMNS}
                 rows.append({"data": data, "scenario": scenario, "learner": learner} | means)
     if vars(arguments) | {"seeds": None} == vars(parser.parse_args([])) | {"seeds": None}:
@@ -86,7 +62,7 @@ def write(rows: list[dict[str, Any]], arguments: argparse.Namespace) -> None:
     print(table)
     for learner in arguments.learners:
         own = [row for row in rows if row["learner"] == learner]
-        write_page(PAGES / f"{learner}.md", table_of(own, "", with_learner=False), command)
+        write_page(learner, table_of(own, "", with_learner=False), command)
 
 
 def table_of(rows: list[dict[str, Any]], title: str, *, with_learner: bool) -> str:
@@ -97,15 +73,6 @@ def table_of(rows: list[dict[str, Any]], title: str, *, with_learner: bool) -> s
         lines.append([*(str(row[key]) for key in keys), *cells, f"{row['seconds']:.0f}"])
     text = Table(title, [*keys, *COLUMNS.values()], lines).to_markdown()
     return text if title else text.split("\n\n", 1)[1]
-
-
-def write_page(page: Path, table: str, command: str) -> None:
-    """Replace what stands between the two marks, where a page has them."""
-    before, mark, rest = page.read_text(encoding="utf-8").partition(START)
-    if mark:
-        after = rest.partition(END)[2]
-        text = f"{before}{START}\n{table}\n`{command}`\n{END}{after}"
-        page.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
