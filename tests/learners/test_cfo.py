@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -61,6 +63,20 @@ def test_counterfactuals_are_images_of_the_same_type(learner: CFO) -> None:
         assert (made.dtype, made.shape[1:]) == (x.dtype, x.shape[1:])
 
 
+def test_the_descent_is_the_one_asked_for(before: CFO) -> None:
+    x = as_tensor(task().initial.X[:12].astype(np.float32), torch.device("cpu"))
+    seen: list[torch.Tensor] = []
+    for steps, speed, weight in [(4, 0.1, 1.0), (4, 0.1, 5.0), (4, 0.02, 1.0), (2, 0.1, 1.0)]:
+        asked = CFO(batch_size=12, steps=steps, speed=speed, distance_weight=weight)
+        made = asked._made_up(before._network, before._gan, x, "x")
+        expected = counterfactuals(
+            before._gan, before._network, x, steps=steps, speed=speed, distance_weight=weight
+        )
+        torch.testing.assert_close(made, expected)
+        assert all((made - other).abs().max() > 1.0 for other in seen)  # of 255 grey values
+        seen.append(made)
+
+
 def test_each_image_serves_once_and_batches_are_the_limit(learner: CFO) -> None:
     x = as_tensor(task().initial.X, torch.device("cpu"))
     few = CFO(batch_size=10, counterfactual_batches=3, steps=1)
@@ -85,6 +101,27 @@ def test_training_on_them_teaches_none_of_the_known(before: CFO, learner: CFO) -
     made = before._made_up(before._network, before._gan, as_tensor(X, torch.device("cpu")), "x")
     assert p_none(learner, made).mean() > p_none(before, made).mean() + 0.1
     assert (learner.predict(X) == y).mean() > 0.95
+
+
+# ----------------------------------------------------------------- updates
+
+
+def weights_of(learner: CFO) -> list[torch.Tensor]:
+    return [weights.clone() for weights in learner._gan.parameters()]
+
+
+def same(one: list[torch.Tensor], two: list[torch.Tensor]) -> list[bool]:
+    return [torch.equal(a, b) for a, b in zip(one, two, strict=True)]
+
+
+def test_an_update_goes_on_with_a_copy_of_the_gan(learner: CFO) -> None:
+    first = weights_of(learner)
+    quick = {"update_epochs": 1, "open_epochs": 1, "steps": 1}
+    later = copy.copy(learner).set_params(**quick, update_gan_epochs=0).update(*task().answers)
+    assert all(same(weights_of(later), first))
+    later = copy.copy(learner).set_params(**quick, update_gan_epochs=1).update(*task().answers)
+    assert not any(same(weights_of(later), first))
+    assert all(same(weights_of(learner), first))
 
 
 # ----------------------------------------------------------------- what it says

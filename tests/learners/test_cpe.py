@@ -53,6 +53,34 @@ def test_the_loss_is_the_sum_of_its_terms() -> None:
     assert float(learner._ensemble_loss(z, own, made)) == pytest.approx(slow, rel=1e-5)
 
 
+def test_training_steps_down_the_gradient_of_both_losses() -> None:
+    """One step of one batch, with Nesterov's momentum 0.9: weights move 1.9 times their slope."""
+    X, y = around([(-9, 0), (9, 0), (0, 9)], 10), torch.arange(3).repeat_interleave(10)
+    plain = {
+        "backbone": flat, "embedding_size": 2, "batch_size": 30, "calibration_size": 0,
+        "threshold": 2.0, "pairwise": 0.3, "learning_rate": 0.01, "weight_decay": 0.0, "clip": None,
+    }  # fmt: skip
+    start = CPE(epochs=0, **plain).fit(X, y.numpy())
+    moved = CPE(epochs=1, **plain).fit(X, y.numpy())
+    network, layer = start._network, start._network.get_submodule("classifier")
+    z = network(torch.from_numpy(X.astype(np.float32)))
+    made, own = PrototypeEnsemble.empty(2).assigned(z.detach(), y, reach=4.0)
+    of_classifier = nn.functional.cross_entropy(layer(z.relu()), y)
+    of_prototypes = start._ensemble_loss(z, own, made)
+    weights = dict(network.named_parameters())
+    assert set(weights) == {"head.weight", "head.bias", "classifier.weight", "classifier.bias"}
+    first, second = (
+        torch.autograd.grad(loss, list(weights.values()), retain_graph=True, allow_unused=True)
+        for loss in (of_classifier, of_prototypes)
+    )
+    for name, one, two in zip(weights, first, second, strict=True):
+        slope = one if two is None else one + two
+        step = moved._network.get_parameter(name) - weights[name]
+        torch.testing.assert_close(step, -0.01 * 1.9 * slope, rtol=1e-3, atol=1e-6)
+        assert float(one.norm()) > 0.001
+        assert two is None or float(two.norm()) > 0.001
+
+
 def test_a_class_of_two_far_modes_gets_two_prototypes() -> None:
     X = around([(-40, 0), (40, 0), (0, 40)], 60)
     learner = CPE(
@@ -80,15 +108,26 @@ def test_the_class_is_that_of_the_nearest_prototype(learner: CPE) -> None:
     assert learner.predict(X).tolist() == learner.classes_[made.labels[nearest].numpy()].tolist()
 
 
-def test_limits_are_mean_and_deviation_of_held_out_distances(learner: CPE) -> None:
+def held_out_spreads(learner: CPE) -> np.ndarray:
     held_out = learner._calibration
-    assert np.bincount(held_out.y).tolist() == [20, 20]
-    for label in (0, 1):
+    spreads = []
+    for label in range(len(learner.classes_)):
         own = learner._prototypes.centres[learner._prototypes.labels == label].tolist()
         z = learner.embed(held_out.X[held_out.y == label]).tolist()
         distances = [min(math.dist(point, centre) for centre in own) for point in z]
-        expected = np.mean(distances), np.std(distances)
-        assert learner._spreads[label] == pytest.approx(expected, rel=1e-4)
+        spreads.append((np.mean(distances), np.std(distances)))
+    return np.array(spreads)
+
+
+def test_limits_are_mean_and_deviation_of_held_out_distances(learner: CPE) -> None:
+    assert np.bincount(learner._calibration.y).tolist() == [20, 20]
+    np.testing.assert_allclose(learner._spreads, held_out_spreads(learner), rtol=1e-4)
+
+
+def test_an_update_measures_the_limits_of_all_classes_anew(learner: CPE) -> None:
+    later = copy.deepcopy(learner).update(around([(0, 30)]), ["c"] * 40)
+    np.testing.assert_allclose(later._spreads, held_out_spreads(later), rtol=1e-4)
+    assert (np.abs(later._spreads[:2] / learner._spreads - 1) > 0.01).any(1).all()
 
 
 @pytest.mark.parametrize("coefficient", [0.0, 1.0, 2.0, 3.0])

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import math
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional as F
 
+from cilf.core.progress import listening
 from cilf.core.random import torch_generator
 from cilf.core.types import Array
 from cilf.errors import BadConfig
@@ -25,6 +29,7 @@ from cilf.learners.deep_clustering import (
 )
 from cilf.learners.dtc import DTC
 from cilf.learners.probe_count import Cut, Probes
+from cilf.nn.augment import make_augmentation
 from cilf.nn.network import Network, make_network
 
 CORNERS = [[-4.0, -4.0], [4.0, -4.0], [-4.0, 4.0], [4.0, 4.0], [0.0, 9.0], [0.0, -9.0]]
@@ -180,6 +185,168 @@ def test_tuning_trains_the_centres_and_leaves_the_first_network_alone() -> None:
         torch.testing.assert_close(value, weights[name], rtol=0, atol=0)
 
 
+class Heard(NamedTuple):
+    """What tuning looked at, in order: all assignments, and the targets of each epoch."""
+
+    assignments: list[Tensor]
+    targets: list[Tensor]
+
+
+def listened_tuning(monkeypatch: pytest.MonkeyPatch, tuning: deep_clustering.Tuning) -> Heard:
+    """Tune with batches of all instances; each column of their targets is sorted."""
+    network, x = network_and_window()
+    heard = Heard([], [])
+
+    def assignments(network: Network, x: Tensor) -> Tensor:
+        heard.assignments.append(plain_assignments(network, x))
+        return heard.assignments[-1]
+
+    def divergence(p: Tensor, q: Tensor) -> Tensor:
+        heard.targets.append(ordered(p))
+        return plain_divergence(p, q)
+
+    plain_assignments, plain_divergence = deep_clustering.assignments, deep_clustering.divergence
+    monkeypatch.setattr(deep_clustering, "assignments", assignments)
+    monkeypatch.setattr(deep_clustering, "divergence", divergence)
+    deep_clustering.tune(clustering_network(x, network), x, tuning, seed=0)
+    return heard
+
+
+def ordered(p: Tensor) -> Tensor:
+    return p.sort(0).values
+
+
+@pytest.mark.parametrize("variant", deep_clustering.VARIANTS)
+def test_targets_are_made_anew_of_the_assignments_of_the_variant(
+    variant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tuning = DTC(
+        variant=variant, warmup_epochs=2, sharpen_epochs=6, refresh=2, ensemble_decay=0.5,
+        batch_size=90, augmentation=None, settled=None,
+    )._tuning()  # fmt: skip
+    heard = listened_tuning(monkeypatch, tuning)
+    at_first, warm, *later = heard.assignments  # q before, after the warm-up, after each epoch
+    assert (len(later), len(heard.targets)) == (6, 2 + 6)
+
+    def of_epochs(n: int) -> Tensor:
+        if variant != "tep":
+            return later[n - 1]
+        weights = [0.5 ** (n - 1 - i) for i in range(n)]
+        return sum(w * q for w, q in zip(weights, later, strict=False)) / sum(weights)
+
+    made_of = [at_first, at_first, warm, *[of_epochs(1)] * 2, *[of_epochs(3)] * 2]
+    made_of.append(of_epochs(5))
+    for target, q in zip(heard.targets, made_of, strict=True):
+        torch.testing.assert_close(target, ordered(target_distribution(q)))
+    if variant == "tep":  # an average is another target than the last assignments
+        last = ordered(target_distribution(later[2]))
+        assert float((last - ordered(target_distribution(of_epochs(3)))).abs().max()) > 0.001
+
+
+@pytest.mark.parametrize(("settled", "epochs"), [(None, 12), (0.6, 4), (0.1, 7), (0.0, 10)])
+def test_tuning_ends_when_clusters_have_settled(
+    settled: float | None, epochs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network, x = network_and_window()
+    n_moved = {3: 45, 6: 5}  # of 90 instances, after these epochs of a new target
+    done: list[int] = []
+
+    def moving(network: Network, x: Tensor) -> Tensor:
+        cluster = torch.arange(90) % 3
+        for epoch, n in n_moved.items():
+            cluster[:n] += len(done) > epoch
+        return 0.1 + 0.7 * F.one_hot(cluster % 3, 3).float()
+
+    clustering = clustering_network(x, network)
+    monkeypatch.setattr(deep_clustering, "assignments", moving)
+    learner = DTC(warmup_epochs=0, sharpen_epochs=12, refresh=3, augmentation=None, settled=settled)
+    with listening(lambda stage, number, total: done.append(number)):
+        deep_clustering.tune(clustering, x, learner._tuning(), seed=0)
+    assert len(done) == epochs
+
+
+def consistency(
+    variant: str, *, rampup: int, augmentation: str | None = None
+) -> tuple[deep_clustering._Consistency, Network, Tensor]:
+    """The term for a linear network of images, with weight 3."""
+
+    def flat(shape: tuple[int, ...]) -> nn.Module:
+        return nn.Flatten()
+
+    network = make_network(
+        flat, (4, 4), embedding_size=2, width=None, seed=0, device=torch.device("cpu")
+    )
+    network.register_parameter("centres", nn.Parameter(torch.tensor([[0.0, 1.0], [1.0, 0.0]])))
+    x = torch.rand(6, 1, 4, 4, generator=torch_generator(0, "images"))
+    tuning = DTC(variant=variant, consistency=3.0, rampup=rampup, augmentation=augmentation)
+    return deep_clustering._Consistency(network, x, tuning._tuning(), seed=5), network, x
+
+
+def squared_difference(one: Tensor, two: Tensor) -> float:
+    pairs = zip(one.flatten().tolist(), two.flatten().tolist(), strict=True)
+    return sum((a - b) ** 2 for a, b in pairs) / one.numel()
+
+
+ROWS, Q = torch.tensor([4, 0, 1]), torch.tensor([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]])
+
+
+def test_te_compares_with_the_average_over_epochs() -> None:
+    term, _, _ = consistency("te", rampup=2)
+    assert term(Q, ROWS).item() == 0  # there is no average yet
+    averaged = torch.linspace(0.0, 1.0, 12).view(6, 2)
+    difference = squared_difference(Q, averaged[[4, 0, 1]])
+    assert difference > 0.01
+    for weight in (3 * math.exp(-5 / 4), 3.0, 3.0):
+        term.next_epoch(averaged)
+        assert term(Q, ROWS).item() == pytest.approx(weight * difference, rel=1e-5)
+
+
+def test_pi_compares_with_another_augmentation() -> None:
+    term, network, x = consistency("pi", rampup=0, augmentation="shift")
+    augment = make_augmentation("shift", x)
+    assert augment is not None
+    draws, seen = torch_generator(5, "second view"), []
+    for _ in range(2):
+        with torch.no_grad():
+            other = network(augment(x[ROWS], draws))
+        there = soft_assignments(other, network.get_parameter("centres").detach())
+        seen.append(3 * squared_difference(Q, there))
+        assert term(Q, ROWS).item() == pytest.approx(seen[-1], rel=1e-5)
+    assert abs(seen[0] - seen[1]) > 0.001
+
+
+def test_pi_trains_both_views() -> None:
+    term, network, _ = consistency("pi", rampup=0)
+    term(Q, ROWS).backward()
+    for name in ("head.weight", "centres"):
+        slope = network.get_parameter(name).grad
+        assert slope is not None
+        assert float(slope.norm()) > 0.001
+
+
+@pytest.mark.parametrize("variant", ["baseline", "tep"])
+def test_other_variants_compare_with_nothing(variant: str) -> None:
+    term, _, _ = consistency(variant, rampup=0)
+    term.next_epoch(torch.zeros(6, 2))
+    assert term(Q, ROWS).item() == 0
+
+
+def test_the_term_of_te_changes_what_is_learned() -> None:
+    def tuned(variant: str, weight: float) -> Tensor:
+        network, x = network_and_window()
+        clustering = clustering_network(x, network)
+        tuning = DTC(
+            variant=variant, consistency=weight, rampup=0, warmup_epochs=0, sharpen_epochs=4,
+            augmentation=None, settled=None,
+        )._tuning()  # fmt: skip
+        deep_clustering.tune(clustering, x, tuning, seed=0)
+        return deep_clustering.assignments(clustering, x)
+
+    baseline = tuned("baseline", 10.0)
+    torch.testing.assert_close(tuned("te", 0.0), baseline)
+    assert float((tuned("te", 10.0) - baseline).abs().max()) > 0.01
+
+
 # ------------------------------------------------------------------ the number of classes
 
 
@@ -290,6 +457,48 @@ def test_novel_blobs_are_found(fitted: DTC, n_novel: int) -> None:
         rows = truth >= 3
         assert probe_count.clustering_accuracy(truth[rows], found.cluster[rows]) > 0.95
         assert found.novelty[rows].min() > np.quantile(found.novelty[~rows], 0.9)
+
+
+def test_the_window_is_tuned_until_it_falls_into_clusters(fitted: DTC) -> None:
+    X = blobs([*CORNERS[:3], [0.0, 0.0]], seed=5, width=0.8)
+    window = fitted._look(X)
+    untuned = copy.copy(fitted).set_params(warmup_epochs=0, sharpen_epochs=0)
+    before, after = (each._cluster(window, 4, fill=False).q for each in (untuned, fitted))
+    assert after.max(1).mean() > before.max(1).mean() + 0.03
+    plain, tuned = (each.detect(X, n_novel=1) for each in (untuned, fitted))
+    assert float(np.abs(tuned.novelty - plain.novelty).max()) > 0.01
+    assert tuned.embedding is not None
+    assert not np.allclose(tuned.embedding, plain.embedding, atol=0.1)
+
+
+def n_clusters(learner: DTC, X: Array) -> int:
+    """The bottleneck has a direction for each."""
+    embedding = learner.detect(X).embedding
+    assert embedding is not None
+    return int(embedding.shape[1])
+
+
+def test_clusters_are_those_that_are_filled(fitted: DTC) -> None:
+    quick = copy.copy(fitted).set_params(k_max=2, warmup_epochs=0, sharpen_epochs=0)
+    assert n_clusters(quick, blobs(CORNERS[:3], seed=5)) == 3
+    gone = blobs([CORNERS[0], [0.0, 0.0]], seed=5)  # two known classes are
+    assert n_clusters(quick, gone) == 2
+    uneven = np.concatenate([blobs(CORNERS[:2], 40, seed=5), blobs(CORNERS[2:3], 10, seed=5)])
+    assert [
+        n_clusters(copy.copy(quick).set_params(least_ratio=ratio), uneven) for ratio in (0.2, 0.3)
+    ] == [3, 2]
+
+
+def test_the_largest_cluster_counts_at_any_ratio(fitted: DTC) -> None:
+    X = np.concatenate([blobs(CORNERS[:1], 40, seed=5), blobs(CORNERS[1:3], 10, seed=5)])
+    strict = copy.copy(fitted).set_params(least_ratio=1.0, k_max=2, sharpen_epochs=1)
+    assert n_clusters(strict, X) == 1
+
+
+def test_filled_is_what_holds_the_share_and_never_what_is_empty() -> None:
+    assignment = np.repeat([0, 1, 3], [10, 5, 1])  # 2 is empty
+    filled = {ratio: probe_count.n_filled(assignment, ratio) for ratio in (0.0, 0.1, 0.11, 0.5, 1)}
+    assert filled == {0.0: 3, 0.1: 3, 0.11: 2, 0.5: 2, 1: 1}
 
 
 def test_count_that_is_given_is_used(fitted: DTC) -> None:

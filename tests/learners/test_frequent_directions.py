@@ -34,6 +34,10 @@ DATA = {
     "one direction, then another": np.repeat(np.eye(5)[[2, 4]], 40, axis=0),
     "with zero rows": np.concatenate([np.zeros((50, 9)), random_rows(60, 9)]),
     "wide": random_rows(50, 200),
+    # Rows that are too short to be kept, but many: whoever only drops the shortest never sees them.
+    "a strong start, then one weak direction": np.concatenate(
+        [6 * np.eye(31)[:30], np.repeat(np.eye(31)[30:], 3000, axis=0)]
+    ),
 }
 
 
@@ -52,6 +56,22 @@ def test_the_bound_says_something() -> None:
     kept = np.concatenate([A[:40], np.zeros((1, 10))])
     assert errors(A, kept)[-1] > 2 / 40
     assert errors(A, sketched(A, 40))[-1] <= 2 / 40
+
+
+def only_truncated(A: np.ndarray, size: int) -> np.ndarray:
+    """A sketch that keeps the main directions as they are, in place of shortening all."""
+    n_kept = (size + 1) // 2 - 1
+    kept = A[:0]
+    for rows in np.split(A, range(size - n_kept, len(A), size - n_kept)):
+        _, values, directions = np.linalg.svd(np.concatenate([kept, rows]), full_matrices=False)
+        kept = (values[:, None] * directions)[:n_kept]
+    return kept
+
+
+@pytest.mark.parametrize("size", [4, 5, 10, 20, 50])
+def test_truncation_alone_breaks_the_bound(size: int) -> None:
+    A = DATA["a strong start, then one weak direction"]
+    assert errors(A, only_truncated(A, size))[-1] > 2 / size
 
 
 @pytest.mark.parametrize("size", [20, 21, 40])

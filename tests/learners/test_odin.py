@@ -99,6 +99,18 @@ def test_scoring_leaves_no_gradients(learner: ODIN, known: Tensor) -> None:
     assert all(weights.grad is None for weights in network.parameters())
 
 
+def test_novelty_is_the_score_at_its_temperature_and_step(learner: ODIN) -> None:
+    X = digits((*KNOWN, NOVEL), 130, 140)[0]
+    x = as_tensor(X, CPU)
+    seen: list[np.ndarray] = []
+    for temperature, epsilon in [(1.0, 0.0), (1.0, 0.05), (4.0, 0.0), (4.0, 0.05)]:
+        asked = copy.copy(learner).set_params(temperature=temperature, epsilon=epsilon)
+        expected = -odin_scores(learner._network, x, temperature, epsilon).numpy()
+        np.testing.assert_allclose(asked.detect(X).novelty, expected, rtol=1e-6)
+        assert all(np.abs(expected - other).max() > 0.01 for other in seen)
+        seen.append(expected)
+
+
 @pytest.mark.parametrize("accepted", [0.5, 0.9, 0.95, 1.0])
 def test_the_threshold_accepts_the_announced_share_of_held_out_instances(
     learner: ODIN, accepted: float

@@ -197,6 +197,27 @@ def test_each_optimizer_moves_its_own_networks() -> None:
     assert grads == {n for n, _ in made.named_parameters() if not n.startswith("discriminator")}
 
 
+def test_the_critics_loss_is_telling_apart_and_the_penalty_on_its_slope() -> None:
+    made, images, same_draws = small().eval(), stripes(6) / 200, draws(3)
+    with torch.no_grad():
+        imagined = made.generator(gans.random_cells(6, made.latent_size, same_draws))
+        of_made, of_real = made.discriminator(imagined), made.discriminator(images)
+    told_apart = gans.discriminator_loss(of_made, of_real, 0.5).item()
+    penalty = gans.gradient_penalty(made.discriminator, images, imagined, same_draws).item()
+    assert penalty > 0.1
+    for weight in (0.0, 10.0):
+        settings = Settings(1, 0.1, discriminator_weight=0.5, penalty=weight)
+        loss = gans._critics_loss(made, images, settings, draws(3)).item()
+        assert loss == pytest.approx(told_apart + weight * penalty, rel=1e-5)
+
+
+def test_training_moves_all_three_networks() -> None:
+    before, after = trained(0), trained(1)
+    for part in ("encoder", "generator", "discriminator"):
+        weights, moved = (list(each.get_submodule(part).parameters()) for each in (before, after))
+        assert not any(torch.equal(one, two) for one, two in zip(weights, moved, strict=True))
+
+
 def test_a_critics_step_lowers_its_loss() -> None:
     made, settings, images = small(), Settings(1, 0.1), stripes(6) / 200
     critic = torch.optim.SGD(made.discriminator.parameters(), 1e-3)

@@ -40,7 +40,7 @@ class CPE(WithNetwork, MarkingLearner):
         threshold: T, the unit of distances: a prototype reaches 2 T far; class odds are
             exp(-squared distance / T); the pairwise loss has the margin T around 2 T.
         pairwise: weight of the pairwise loss, which pulls an instance to its own prototype and
-            pushes it from the nearest one of another class.
+            to the nearest of all, or pushes it from that one where it is of another class.
         beta: sharpness of the soft hinge in that loss.
         max_prototypes: most prototypes of a class that outlast an epoch.
         std_coefficient: an instance is novel beyond mean + this * deviation of the distances of

@@ -136,10 +136,10 @@ def curve(curves: dict[int, list[Cut]]) -> dict[int, float]:
 
 
 def n_filled(assignment: Array, least_ratio: float) -> int:
-    """Clusters that hold more than this share of what the largest one holds.
+    """Clusters that hold at least this share of what the largest one holds, and no empty one.
 
     >>> n_filled(np.array([0] * 50 + [1] * 60 + [2]), 0.1)
     2
     """
     sizes = np.bincount(assignment)
-    return int((sizes > least_ratio * sizes.max()).sum())
+    return int((sizes >= max(1, least_ratio * sizes.max())).sum())
