@@ -15,6 +15,8 @@ from cilf.learners.base import Learner
 from cilf.learners.cfo import CFO
 from cilf.learners.cilf import CILF
 from cilf.learners.cpe import CPE
+from cilf.learners.dnn_base import DNNBase
+from cilf.learners.dnn_l2 import DNNL2
 from cilf.learners.dtc import DTC
 from cilf.learners.iforest import IForest
 from cilf.learners.joint import Joint
@@ -27,10 +29,12 @@ __all__ = [
     "CFO",
     "CILF",
     "CPE",
+    "DNNL2",
     "DTC",
     "LACUSVM",
     "LEARNERS",
     "ODIN",
+    "DNNBase",
     "IForest",
     "Joint",
     "Learner",
@@ -42,7 +46,20 @@ __all__ = [
 
 LEARNERS: dict[str, type[Learner]] = {
     learner.name: learner
-    for learner in (CILF, IForest, OneSVM, LACUSVM, SENCMaS, ODIN, CFO, CPE, DTC, Joint)
+    for learner in (
+        CILF,
+        IForest,
+        OneSVM,
+        LACUSVM,
+        SENCMaS,
+        ODIN,
+        CFO,
+        CPE,
+        DTC,
+        DNNBase,
+        DNNL2,
+        Joint,
+    )
 }
 
 

@@ -9,7 +9,6 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from cilf.core import Detection, validation
 from cilf.core.random import derived_seed, torch_generator
@@ -20,6 +19,7 @@ from cilf.learners.probe_count import Probes
 from cilf.learners.splitting import marked_shares
 from cilf.learners.with_classifier import ClassifierLearner
 from cilf.nn import training
+from cilf.nn.classifier import unsureness
 from cilf.nn.losses import squared_distances
 from cilf.nn.network import as_tensor, embed, to_numpy
 
@@ -214,13 +214,3 @@ class DTC(ClassifierLearner):
             rampup=self.rampup,
             settled=self.settled,
         )
-
-
-def unsureness(logits: Tensor) -> Floats:
-    """1 - the largest softmax probability.
-
-    >>> import torch
-    >>> unsureness(torch.tensor([[0.0, 0.0], [9.0, 0.0]])).round(3).tolist()
-    [0.5, 0.0]
-    """
-    return to_numpy(1 - F.softmax(logits.double(), dim=1).amax(1))

@@ -20,7 +20,7 @@ from cilf.core.types import Array, Floats, Ints
 from cilf.learners.base import Arrays, Learner
 from cilf.learners.with_network import WithNetwork
 from cilf.nn import training
-from cilf.nn.classifier import grow_head, train_classifier
+from cilf.nn.classifier import Penalty, grow_head, train_classifier
 from cilf.nn.memory import Memory, set_aside
 from cilf.nn.network import Network, as_tensor, backbone_features, to_numpy
 
@@ -63,7 +63,7 @@ class ClassifierLearner(WithNetwork, Learner):
         settings = self._settings(self.epochs, self.learning_rate)
         self._train(network, known, settings, ("fit",))
         self._network, self._architecture = network, architecture
-        self._memory = known.rebalanced(self.memory_size, rng)
+        self._memory = known.rebalanced(self._n_kept, rng)
         self._calibration = Memory(X[aside], y[aside])
 
     def _update(self, X: Array, y: Ints, n_classes: int) -> None:
@@ -76,7 +76,7 @@ class ClassifierLearner(WithNetwork, Learner):
         self._train(network, pool, settings, ("update", self._n_updates))
         self._network = network
         self._architecture = self._architecture | {"embedding_size": n_classes}
-        self._memory = pool.rebalanced(self.memory_size, rng)
+        self._memory = pool.rebalanced(self._n_kept, rng)
         self._calibration = self._calibration.joined(X[aside], y[aside])
 
     def _train(
@@ -87,8 +87,17 @@ class ClassifierLearner(WithNetwork, Learner):
         train_classifier(
             network, x, labels, settings, batch_size=self.batch_size,
             draws=torch_generator(self.seed, *made), seed=derived_seed(self.seed, *made),
-            purpose=str(made[0]),
+            purpose=str(made[0]), penalty=self._penalty(network, made),
         )  # fmt: skip
+
+    def _penalty(self, network: Network, made: Made) -> Penalty | None:
+        """What training this network adds to the loss."""
+        return None
+
+    @property
+    def _n_kept(self) -> int:
+        """Labelled instances in the memory that an update replays."""
+        return self.memory_size
 
     def _predict(self, X: Array) -> Ints:
         logits, _ = self._outputs(X)

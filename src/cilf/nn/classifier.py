@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from cilf.core.random import isolated_torch
+from cilf.core.types import Floats
 from cilf.nn import training
-from cilf.nn.network import Network
+from cilf.nn.network import Network, to_numpy
+
+Penalty = Callable[[], Tensor]
+"""Of the weights as they are now."""
 
 
 def grow_head(network: Network, n_classes: int, seed: int) -> None:
@@ -38,12 +44,23 @@ def train_classifier(
     draws: torch.Generator,
     seed: int,
     purpose: str,
+    penalty: Penalty | None = None,
 ) -> None:
-    """Cross entropy on labelled instances."""
+    """Cross entropy on labelled instances, and a penalty on the weights if there is one."""
 
     def objective(logits: Tensor, rows: Tensor) -> Tensor:
-        return F.cross_entropy(logits, labels[rows])
+        loss = F.cross_entropy(logits, labels[rows])
+        return loss if penalty is None else loss + penalty()
 
     batches = training.shuffled(len(x), batch_size, draws, network.device)
     for _ in training.epochs(network, x, batches, objective, settings, seed=seed, purpose=purpose):
         pass
+
+
+def unsureness(logits: Tensor) -> Floats:
+    """1 - the largest softmax probability.
+
+    >>> unsureness(torch.tensor([[0.0, 0.0], [9.0, 0.0]])).round(3).tolist()
+    [0.5, 0.0]
+    """
+    return to_numpy(1 - F.softmax(logits.double(), dim=1).amax(1))
