@@ -16,6 +16,7 @@ from cilf.learners.cfo import CFO
 from cilf.learners.cilf import CILF
 from cilf.learners.cpe import CPE
 from cilf.learners.dnn_base import DNNBase
+from cilf.learners.dnn_ewc import DNNEWC
 from cilf.learners.dnn_l2 import DNNL2
 from cilf.learners.dtc import DTC
 from cilf.learners.iforest import IForest
@@ -29,6 +30,7 @@ __all__ = [
     "CFO",
     "CILF",
     "CPE",
+    "DNNEWC",
     "DNNL2",
     "DTC",
     "LACUSVM",
@@ -58,6 +60,7 @@ LEARNERS: dict[str, type[Learner]] = {
         DTC,
         DNNBase,
         DNNL2,
+        DNNEWC,
         Joint,
     )
 }

@@ -10,8 +10,8 @@ from cilf.core import validation
 from cilf.learners.dnn_base import DNNBase
 from cilf.learners.with_classifier import Made
 from cilf.nn.anchors import Anchors
-from cilf.nn.classifier import Penalty
 from cilf.nn.network import Network
+from cilf.nn.training import Pull
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -43,9 +43,10 @@ class DNNL2(DNNBase):
     }
 
     l2: float = 0.1
+    fixed_statistics: bool = True
 
-    def _penalty(self, network: Network, made: Made) -> Penalty | None:
+    def _pull(self, network: Network, made: Made) -> Pull | None:
         if made[0] == "fit":
             return None
         before = Anchors.of(self._network)
-        return lambda: self.l2 * before.distance(network)
+        return lambda step: before.pull(network, self.l2 * step)

@@ -88,10 +88,15 @@ class ClassifierLearner(WithNetwork, Learner):
             network, x, labels, settings, batch_size=self.batch_size,
             draws=torch_generator(self.seed, *made), seed=derived_seed(self.seed, *made),
             purpose=str(made[0]), penalty=self._penalty(network, made),
+            pull=self._pull(network, made),
         )  # fmt: skip
 
     def _penalty(self, network: Network, made: Made) -> Penalty | None:
         """What training this network adds to the loss."""
+        return None
+
+    def _pull(self, network: Network, made: Made) -> training.Pull | None:
+        """What moves this network's weights after each step of training it."""
         return None
 
     @property

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+
+from cilf.core.types import Array
 
 
 @dataclass(frozen=True)
@@ -20,9 +23,10 @@ class Anchors:
     importance: Mapping[str, Tensor] | None = None  # None: all alike
 
     @classmethod
-    def of(cls, network: nn.Module) -> Anchors:
+    def of(cls, network: nn.Module, importance: Mapping[str, Tensor] | None = None) -> Anchors:
         """The weights of this network as they are now."""
-        return cls({name: weight.detach().clone() for name, weight in network.named_parameters()})
+        weights = {name: weight.detach().clone() for name, weight in network.named_parameters()}
+        return cls(weights, importance)
 
     def distance(self, network: nn.Module) -> Tensor:
         """Sum of the squared distances of all anchored weights, by importance.
@@ -34,12 +38,105 @@ class Anchors:
         >>> round(anchors.distance(layer).item())
         18
         """
-        terms = []
+        terms = [
+            ((weight - anchor).square() * importance).sum()
+            for weight, anchor, importance in self._pairs(network)
+        ]
+        return torch.stack(terms).sum()
+
+    @torch.no_grad()
+    def pull(self, network: nn.Module, strength: float) -> None:
+        """Move each weight to where ``strength`` times ``distance``, and half the square of its
+        way there, are least together.
+
+        A step along the gradient of the distance overshoots once ``2 * strength`` is above 1, and
+        runs away above 2. This one, the proximal step, ends at the anchor for any strength.
+
+        >>> layer = nn.Linear(2, 1, bias=False)
+        >>> anchors = Anchors({"weight": torch.tensor([[1.0, 1.0]])})
+        >>> _ = nn.init.constant_(layer.weight, 4.0)
+        >>> anchors.pull(layer, strength=1.0)
+        >>> layer.weight.tolist()
+        [[2.0, 2.0]]
+        """
+        for weight, anchor, importance in self._pairs(network):
+            weight.copy_(anchor + (weight - anchor) / (1 + 2 * strength * importance))
+
+    def joined(self, later: Anchors) -> Anchors:
+        """Anchors whose distance is that of these and of ``later`` ones together.
+
+        It differs from the sum of the two by a constant: a sum of two parabolas is one, whose
+        lowest point is the mean of theirs, by importance. The later anchors may be of a network
+        that has grown.
+
+        >>> one, three = (
+        ...     Anchors({"w": torch.tensor([at])}, {"w": torch.tensor([matters])})
+        ...     for at, matters in [(2.0, 1.0), (6.0, 3.0)]
+        ... )
+        >>> both = one.joined(three)
+        >>> both.weights["w"].item(), both.importance["w"].item()
+        (5.0, 4.0)
+        """
+        sums = self.renewed(later).importance or {}
+        weights = {}
+        for name, anchor in later.weights.items():
+            share = later._importance(name) / sums[name]  # 0 / 0 where nothing has mattered yet
+            before = _grown(self.weights.get(name), anchor)
+            weights[name] = before + torch.where(sums[name] > 0, share, 1.0) * (anchor - before)
+        return Anchors(weights, sums)
+
+    def renewed(self, later: Anchors, decay: float = 1.0) -> Anchors:
+        """The ``later`` anchors; what has mattered until then goes on, times ``decay``."""
+        sums = {}
+        for name, anchor in later.weights.items():
+            before = self._importance(name) if name in self.weights else None
+            sums[name] = decay * _grown(before, anchor) + later._importance(name)
+        return Anchors(later.weights, sums)
+
+    def arrays(self, name: str) -> dict[str, Array]:
+        """The anchors as they are stored under this name."""
+        kinds = {"weights": self.weights, "importance": self.importance or {}}
+        return {
+            f"{name}.{kind}.{key}": value.cpu().numpy()
+            for kind, values in kinds.items()
+            for key, value in values.items()
+        }
+
+    @classmethod
+    def stored(cls, arrays: Mapping[str, Array], name: str, device: torch.device) -> Anchors:
+        """The anchors that are stored under this name."""
+
+        def of_kind(kind: str) -> dict[str, Tensor]:
+            start = f"{name}.{kind}."
+            return {
+                key.removeprefix(start): torch.from_numpy(np.array(value)).to(device)
+                for key, value in arrays.items()
+                if key.startswith(start)
+            }
+
+        return cls(of_kind("weights"), of_kind("importance") or None)
+
+    def _pairs(self, network: nn.Module) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Each anchored part of the network's weights, its anchor, and how much it matters."""
         for name, weight in network.named_parameters():
             if name in self.weights:
                 anchor = self.weights[name]
-                moved = (weight[tuple(slice(n) for n in anchor.shape)] - anchor).square()
-                if self.importance is not None:
-                    moved = moved * self.importance[name]
-                terms.append(moved.sum())
-        return torch.stack(terms).sum()
+                yield weight[_corner(anchor)], anchor, self._importance(name)
+
+    def _importance(self, name: str) -> Tensor:
+        if self.importance is None:
+            return torch.ones_like(self.weights[name])
+        return self.importance[name]
+
+
+def _corner(anchor: Tensor) -> tuple[slice, ...]:
+    """Where the anchored weights are in a tensor that may have grown."""
+    return tuple(slice(n) for n in anchor.shape)
+
+
+def _grown(values: Tensor | None, like: Tensor) -> Tensor:
+    """These values in a tensor of that shape, and zeros where it has grown."""
+    grown = torch.zeros_like(like)
+    if values is not None:
+        grown[_corner(values)] = values
+    return grown

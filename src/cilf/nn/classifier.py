@@ -45,15 +45,18 @@ def train_classifier(
     seed: int,
     purpose: str,
     penalty: Penalty | None = None,
+    pull: training.Pull | None = None,
 ) -> None:
-    """Cross entropy on labelled instances, and a penalty on the weights if there is one."""
+    """Cross entropy on labelled instances; a penalty or a pull on the weights if there is one."""
 
     def objective(logits: Tensor, rows: Tensor) -> Tensor:
         loss = F.cross_entropy(logits, labels[rows])
         return loss if penalty is None else loss + penalty()
 
     batches = training.shuffled(len(x), batch_size, draws, network.device)
-    for _ in training.epochs(network, x, batches, objective, settings, seed=seed, purpose=purpose):
+    for _ in training.epochs(
+        network, x, batches, objective, settings, seed=seed, purpose=purpose, pull=pull
+    ):
         pass
 
 

@@ -20,6 +20,8 @@ Objective = Callable[[Tensor, Tensor], Tensor]
 """(embeddings of a batch, their row numbers) -> loss."""
 Batches = Callable[[int], Iterable[Tensor]]
 """Epoch number (0, 1, ...) -> the row numbers of each batch."""
+Pull = Callable[[float], None]
+"""Moves the weights after a step of the optimiser, given how long such steps are."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Settings:
     clip: float | None = None  # largest norm of the gradient
     patience: int | None = None
     augmentation: str | None = None
+    fixed_statistics: bool = False  # normalise by those the network has, and leave them
 
     def __post_init__(self) -> None:
         validation.whole_number("epochs", self.epochs, least=0)
@@ -48,6 +51,14 @@ class Settings:
         if self.schedule == "constant":
             return self.learning_rate
         return self.learning_rate * 0.5 * (1 + math.cos(math.pi * epoch / self.epochs))
+
+    def step(self, epoch: int) -> float:
+        """How far a gradient moves the weights in the end: momentum repeats it.
+
+        >>> round(Settings(epochs=1, learning_rate=0.01, momentum=0.9).step(0), 6)
+        0.1
+        """
+        return self.rate(epoch) / (1 - self.momentum)
 
 
 @dataclass(frozen=True)
@@ -70,12 +81,13 @@ def epochs(
     seed: int,
     purpose: str,
     task: RotationTask | None = None,
+    pull: Pull | None = None,
 ) -> Iterator[Epoch]:
     """Train ``network`` on rows of ``X``, and yield after each epoch.
 
     The caller may use the epoch's embeddings (to anneal prototypes, say) before the next one
     starts, and may stop early by leaving the loop. The network comes back in evaluation mode.
-    A ``task`` is trained along.
+    A ``task`` is trained along. A ``pull`` moves the weights after every step.
     """
     trained = [*network.parameters(), *(task.parameters() if task else [])]
     optimizer = torch.optim.SGD(
@@ -94,7 +106,7 @@ def epochs(
             with isolated_torch(seed, purpose, "dropout", number):
                 done = _one_epoch(
                     network, instances, batches(number), objective, task, optimizer,
-                    settings.clip, number,
+                    settings, number, pull,
                 )  # fmt: skip
             if not math.isfinite(done.loss):
                 raise BadConfig(
@@ -125,14 +137,16 @@ def _one_epoch(
     objective: Objective,
     task: RotationTask | None,
     optimizer: torch.optim.Optimizer,
-    clip: float | None,
+    settings: Settings,
     number: int,
+    pull: Pull | None,
 ) -> Epoch:
     losses: list[Tensor] = []
     embeddings: list[Tensor] = []
     seen: list[Tensor] = []
     for rows in batches:
-        network.train(len(rows) > 1)  # one instance has no batch statistics
+        # One instance has no batch statistics.
+        network.train(len(rows) > 1 and not settings.fixed_statistics)
         x = instances(rows)
         if task is None:
             z = network(x)
@@ -144,9 +158,11 @@ def _one_epoch(
             loss = objective(z, rows) + task(features[len(x) :], turns)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        if clip is not None:
-            nn.utils.clip_grad_norm_(optimizer.param_groups[0]["params"], clip)
+        if settings.clip is not None:
+            nn.utils.clip_grad_norm_(optimizer.param_groups[0]["params"], settings.clip)
         optimizer.step()
+        if pull is not None:
+            pull(settings.step(number))
         losses.append(loss.detach())
         embeddings.append(z.detach())
         seen.append(rows)
