@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 
 from cilf.core import progress
 from cilf.errors import BadConfig
+from cilf.nn.anchors import Anchors
 from cilf.nn.network import Network, make_network
 from cilf.nn.training import Batches, Epoch, Objective, Settings, epochs, shuffled
 
@@ -355,3 +357,36 @@ def test_a_loss_that_is_no_number_ends_the_training() -> None:
 
     with pytest.raises(BadConfig, match="the loss became nan in epoch 1: lower the learning rate"):
         train(linear(), Settings(2, 0.1), objective=broken)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+@pytest.mark.parametrize("weight", [0.0, 0.5, 50.0])
+def test_with_a_pull_training_ends_where_loss_and_distance_are_least(
+    momentum: float, weight: float
+) -> None:
+    network = linear()
+    anchors = Anchors.of(linear())  # the same weights
+    settings = Settings(epochs=150, learning_rate=0.3, momentum=momentum, weight_decay=0.0)
+    for _ in epochs(
+        network, X, all_rows, error, settings, seed=0, purpose="test",
+        pull=lambda step: anchors.pull(network, weight * step),
+    ):  # fmt: skip
+        pass
+    total = error(network(X), torch.arange(N)) + weight * anchors.distance(network)
+    gradients = torch.autograd.grad(total, list(network.parameters()))
+    assert max(part.abs().max().item() for part in gradients) < 1e-3
+    assert anchors.distance(network).item() > 1e-6
+
+
+def test_fixed_statistics_stay_and_are_what_training_normalises_by() -> None:
+    settings = Settings(epochs=1, learning_rate=0.1, momentum=0.0, weight_decay=0.0)
+    fixed = convolutional().eval()
+    before = {name: value.clone() for name, value in fixed.named_buffers()}
+    (gradient,) = torch.autograd.grad(error(fixed(IMAGES), torch.arange(N)), [fixed.head.weight])
+    expected = fixed.head.weight.detach() - 0.1 * gradient
+    train(fixed, replace(settings, fixed_statistics=True), inputs=IMAGES)
+    assert all(torch.equal(value, before[name]) for name, value in fixed.named_buffers())
+    assert torch.allclose(fixed.head.weight, expected, atol=1e-6)
+    moving = convolutional()
+    train(moving, settings, inputs=IMAGES)
+    assert not all(torch.equal(value, before[name]) for name, value in moving.named_buffers())

@@ -60,7 +60,8 @@ class Anchors:
         [[2.0, 2.0]]
         """
         for weight, anchor, importance in self._pairs(network):
-            weight.copy_(anchor + (weight - anchor) / (1 + 2 * strength * importance))
+            share = 1 / (1 + 1 / (2 * strength * importance))  # of the way; 0 and inf are fine
+            weight.lerp_(anchor, share)
 
     def joined(self, later: Anchors) -> Anchors:
         """Anchors whose distance is that of these and of ``later`` ones together.
@@ -80,9 +81,9 @@ class Anchors:
         sums = self.renewed(later).importance or {}
         weights = {}
         for name, anchor in later.weights.items():
-            share = later._importance(name) / sums[name]  # 0 / 0 where nothing has mattered yet
             before = _grown(self.weights.get(name), anchor)
-            weights[name] = before + torch.where(sums[name] > 0, share, 1.0) * (anchor - before)
+            share = later._importance(name) / sums[name]  # 0 / 0 where nothing has mattered yet
+            weights[name] = before.lerp(anchor, torch.where(sums[name] > 0, share, 1.0))
         return Anchors(weights, sums)
 
     def renewed(self, later: Anchors, decay: float = 1.0) -> Anchors:
