@@ -86,17 +86,6 @@ def test_the_threshold_accepts_the_announced_share_of_held_out_instances(
     assert int(marked.sum()) == pytest.approx((1 - accepted) * len(held_out), abs=1)
 
 
-@pytest.mark.parametrize("fixed", [False, True])
-def test_statistics_of_normalisation_move_unless_they_are_fixed(
-    learner: DNNBase, fixed: bool
-) -> None:
-    later = copy.deepcopy(learner).set_params(fixed_statistics=fixed)
-    later.update(*digits((NOVEL,), 0, 30))
-    before, after = (dict(one._network.backbone.named_buffers()) for one in (learner, later))
-    assert all(torch.equal(after[name], before[name]) for name in before) == fixed
-
-
-@pytest.mark.parametrize("name", ["replay", "fixed_statistics"])
-def test_what_cannot_work_is_refused(name: str) -> None:
-    with pytest.raises(BadConfig, match=name):
-        DNNBase(**{name: 2}).fit(*digits(KNOWN, 0, 5))
+def test_what_cannot_work_is_refused() -> None:
+    with pytest.raises(BadConfig, match="replay"):
+        DNNBase(replay=2).fit(*digits(KNOWN, 0, 5))

@@ -129,7 +129,7 @@ def test_a_huge_weight_does_not_move_what_mattered_and_frees_what_did_not(
 
 
 def test_without_weight_it_is_dnn_base(learner: DNNEWC) -> None:
-    base = DNNBase(epochs=5, width=16, replay=True, fixed_statistics=True)
+    base = DNNBase(epochs=5, width=16, replay=True)
     base.fit(*digits(KNOWN, 0, 40)).update(*digits((NOVEL,), 0, 30))
     assert Anchors.of(base._network).distance(updated(learner, ewc=0.0)._network).item() == 0.0
 

@@ -50,13 +50,6 @@ def test_a_huge_weight_holds_what_was_there_and_lets_new_outputs_learn(
     assert np.mean(later.predict(digits((NOVEL,), 130, 160)[0]) == NOVEL) > 0.5
 
 
-def test_a_huge_weight_with_fixed_statistics_keeps_the_old_logits(learner: DNNL2) -> None:
-    X, _ = digits((*KNOWN, NOVEL), 130, 160)
-    before = learner._outputs(X)[0]
-    after = updated(learner, l2=1e30)._outputs(X)[0]
-    assert torch.allclose(after[:, :3], before, atol=1e-4)
-
-
 def test_the_larger_the_weight_the_less_moves(learner: DNNL2) -> None:
     distances = [moved(learner, updated(learner, l2=l2)) for l2 in (0.0, 0.1, 1.0, 10.0)]
     assert distances == sorted(distances, reverse=True)
@@ -64,7 +57,7 @@ def test_the_larger_the_weight_the_less_moves(learner: DNNL2) -> None:
 
 
 def test_without_weight_it_is_dnn_base(learner: DNNL2) -> None:
-    base = DNNBase(epochs=10, width=8, fixed_statistics=True).fit(*digits(KNOWN, 0, 60))
+    base = DNNBase(epochs=10, width=8).fit(*digits(KNOWN, 0, 60))
     assert moved(learner, base) == 0.0  # a fit has no anchors
     base.update(*digits((NOVEL,), 0, 30))
     assert moved(base, updated(learner, l2=0.0)) == 0.0

@@ -4,7 +4,6 @@ import itertools
 import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -376,17 +375,3 @@ def test_with_a_pull_training_ends_where_loss_and_distance_are_least(
     gradients = torch.autograd.grad(total, list(network.parameters()))
     assert max(part.abs().max().item() for part in gradients) < 1e-3
     assert anchors.distance(network).item() > 1e-6
-
-
-def test_fixed_statistics_stay_and_are_what_training_normalises_by() -> None:
-    settings = Settings(epochs=1, learning_rate=0.1, momentum=0.0, weight_decay=0.0)
-    fixed = convolutional().eval()
-    before = {name: value.clone() for name, value in fixed.named_buffers()}
-    (gradient,) = torch.autograd.grad(error(fixed(IMAGES), torch.arange(N)), [fixed.head.weight])
-    expected = fixed.head.weight.detach() - 0.1 * gradient
-    train(fixed, replace(settings, fixed_statistics=True), inputs=IMAGES)
-    assert all(torch.equal(value, before[name]) for name, value in fixed.named_buffers())
-    assert torch.allclose(fixed.head.weight, expected, atol=1e-6)
-    moving = convolutional()
-    train(moving, settings, inputs=IMAGES)
-    assert not all(torch.equal(value, before[name]) for name, value in moving.named_buffers())

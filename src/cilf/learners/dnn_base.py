@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from cilf.core import validation
 from cilf.core.types import Array, Floats
 from cilf.learners.marking import MarkingLearner, Marks
-from cilf.learners.with_classifier import ClassifierLearner, Made
+from cilf.learners.with_classifier import ClassifierLearner
 from cilf.nn.classifier import unsureness
-from cilf.nn.memory import Memory
-from cilf.nn.network import Network, to_numpy
-from cilf.nn.training import Settings
+from cilf.nn.network import to_numpy
 
 FORGETS = "it is trained on the labels of one window and keeps nothing of the others"
 
@@ -27,8 +25,6 @@ class DNNBase(ClassifierLearner, MarkingLearner):
     they differ in what keeps weights from leaving what they have learned.
 
     Args:
-        fixed_statistics: an update normalises features by the statistics of ``fit`` and leaves
-            them as they are; else by those of each batch, which move them.
         replay: train on the memory too; without it nothing is kept but held-out instances, which
             are never trained on.
         seed, device, backbone, width, epochs, batch_size, learning_rate, weight_decay, clip,
@@ -55,16 +51,11 @@ class DNNBase(ClassifierLearner, MarkingLearner):
     domains: ClassVar[Mapping[str, validation.Check]] = {
         **ClassifierLearner.domains,
         **MarkingLearner.domains,
-        **dict.fromkeys(["fixed_statistics", "replay"], validation.flag),
+        "replay": validation.flag,
     }
     expected_failures: ClassVar[Mapping[str, str]] = {"old_classes_are_kept": FORGETS}
 
-    fixed_statistics: bool = False
     replay: bool = False
-
-    def _train(self, network: Network, labelled: Memory, settings: Settings, made: Made) -> None:
-        fixed = self.fixed_statistics and made[0] == "update"
-        super()._train(network, labelled, replace(settings, fixed_statistics=fixed), made)
 
     def _mark(self, X: Array) -> Marks:
         logits, features = self._outputs(X)

@@ -39,7 +39,7 @@ class DNNEWC(DNNBase):
         fisher_labels: "sampled" from what the network says, or the "true" ones.
         fisher_size: most instances of a window that tell what matters; None takes all.
         fisher_clip: largest importance that one window gives to a weight; None does not clip.
-        fixed_statistics, replay: see :class:`DNNBase`, as for all other parameters.
+        replay: see :class:`DNNBase`, as for all other parameters.
 
     Attributes:
         classes_: the known classes, in order of arrival.
@@ -73,7 +73,6 @@ class DNNEWC(DNNBase):
     fisher_labels: str = "sampled"
     fisher_size: int | None = 1000
     fisher_clip: float | None = None
-    fixed_statistics: bool = True
 
     _anchors: Anchors = field(init=False)
 

@@ -43,7 +43,6 @@ class DNNL2(DNNBase):
     }
 
     l2: float = 0.1
-    fixed_statistics: bool = True
 
     def _pull(self, network: Network, made: Made) -> Pull | None:
         if made[0] == "fit":

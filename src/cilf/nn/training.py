@@ -36,7 +36,6 @@ class Settings:
     clip: float | None = None  # largest norm of the gradient
     patience: int | None = None
     augmentation: str | None = None
-    fixed_statistics: bool = False  # normalise by those the network has, and leave them
 
     def __post_init__(self) -> None:
         validation.whole_number("epochs", self.epochs, least=0)
@@ -145,8 +144,7 @@ def _one_epoch(
     embeddings: list[Tensor] = []
     seen: list[Tensor] = []
     for rows in batches:
-        # One instance has no batch statistics.
-        network.train(len(rows) > 1 and not settings.fixed_statistics)
+        network.train(len(rows) > 1)  # one instance has no batch statistics
         x = instances(rows)
         if task is None:
             z = network(x)
