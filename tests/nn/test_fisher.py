@@ -36,12 +36,12 @@ def test_drawn_labels_come_near_the_expected_fisher_of_a_logistic_model(
     draws: torch.Generator,
 ) -> None:
     layer, x = softmax_model(n_classes=2)
-    x = x.repeat(100, 1)
+    x = x.repeat(20, 1)
     fisher = diagonal_fisher(layer, x, generator=draws)
     p = layer(x).softmax(1)[:, 0].detach()
     expected = ((p * (1 - p))[:, None] * x.square()).mean(0)  # of either class
-    assert torch.allclose(fisher["weight"], expected.expand(2, 4), rtol=0.15)
-    assert torch.allclose(fisher["bias"], (p * (1 - p)).mean().expand(2), rtol=0.15)
+    assert torch.allclose(fisher["weight"], expected.expand(2, 4), rtol=0.2)
+    assert torch.allclose(fisher["bias"], (p * (1 - p)).mean().expand(2), rtol=0.2)
 
 
 def test_opposite_gradients_do_not_cancel(draws: torch.Generator) -> None:

@@ -14,6 +14,7 @@ from cilf.nn.classifier import unsureness
 from cilf.nn.network import to_numpy
 
 FORGETS = "it is trained on the labels of one window and keeps nothing of the others"
+ONE_CLASS_ALONE = "an output without anchors that sees its own class alone learns to win everywhere"
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
