@@ -20,6 +20,7 @@ from cilf.learners.dnn_ewc import DNNEWC
 from cilf.learners.dnn_l2 import DNNL2
 from cilf.learners.dtc import DTC
 from cilf.learners.iforest import IForest
+from cilf.learners.imm import IMMMean, IMMMode
 from cilf.learners.joint import Joint
 from cilf.learners.lacu_svm import LACUSVM
 from cilf.learners.odin import ODIN
@@ -38,6 +39,8 @@ __all__ = [
     "ODIN",
     "DNNBase",
     "IForest",
+    "IMMMean",
+    "IMMMode",
     "Joint",
     "Learner",
     "OneSVM",
@@ -61,6 +64,8 @@ LEARNERS: dict[str, type[Learner]] = {
         DNNBase,
         DNNL2,
         DNNEWC,
+        IMMMean,
+        IMMMode,
         Joint,
     )
 }

@@ -1,0 +1,44 @@
+"""Drop transfer: dropout whose zero point is not 0 but the weights of an earlier task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from cilf.nn.anchors import Anchors
+
+
+@contextmanager
+def drop_transfer(network: nn.Module, earlier: Anchors, rate: float) -> Iterator[None]:
+    """Inside, each input of a linear layer takes its earlier weights with probability ``rate``.
+
+    Where it does not, it takes what makes the mean over all draws the weights as they are. Biases
+    have no input, and outputs that came later no earlier weights: both are as they are. So are
+    convolutions.
+    """
+    linear = {name: m for name, m in network.named_modules() if isinstance(m, nn.Linear)}
+    hooks = [
+        layer.register_forward_hook(partial(_dropped, earlier.weights[f"{name}.weight"], rate))
+        for name, layer in linear.items()
+    ]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _dropped(
+    earlier: Tensor, rate: float, layer: nn.Linear, inputs: tuple[Any, ...], output: Tensor
+) -> Tensor:
+    """The output of this layer, had some of its inputs the earlier weights."""
+    (x,) = inputs
+    off = F.dropout(x, rate) - x  # mean 0: -x, or x * rate / (1 - rate)
+    noise = F.linear(off, layer.weight[: len(earlier)] - earlier)
+    return output + F.pad(noise, (0, output.shape[1] - len(earlier)))

@@ -1,0 +1,109 @@
+"""Weights of a network after several tasks, merged into one: by their mean, or by the mode.
+
+Each task leaves a Gaussian over the weights: its mean the weights, its precision how sorely each of
+them is needed. The mode of a mixture of such Gaussians is the mean of the weights by precision;
+with the same precision for all it is their plain mean. Both take sums over tasks, nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from cilf.core.types import Array
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Sums over tasks; of the same size however many tasks there were.
+
+    Outputs that a task did not have yet are not part of its terms.
+    """
+
+    weighted: Mapping[str, Tensor]  # sum of precision * weight
+    precision: Mapping[str, Tensor]  # sum of precision
+    n_tasks: int = 1
+
+    @classmethod
+    def of(cls, network: nn.Module, precision: Mapping[str, Tensor] | None = None) -> Moments:
+        """Of one task: its weights and running statistics; what has no precision counts 1."""
+        weights = {k: v for k, v in network.state_dict().items() if v.is_floating_point()}
+        given = precision or {}
+        counts = {k: given[k] if k in given else torch.ones_like(v) for k, v in weights.items()}
+        return cls({k: counts[k] * weights[k] for k in weights}, counts)
+
+    def joined(self, later: Moments) -> Moments:
+        """Of these tasks and later ones, in which outputs may have come."""
+        return Moments(
+            _added(self.weighted, later.weighted),
+            _added(self.precision, later.precision),
+            self.n_tasks + later.n_tasks,
+        )
+
+    def scaled(self, share: float) -> Moments:
+        """Of the same tasks, which count this much."""
+        return Moments(
+            {name: share * total for name, total in self.weighted.items()},
+            {name: share * total for name, total in self.precision.items()},
+            self.n_tasks,
+        )
+
+    def merged(self) -> dict[str, Tensor]:
+        """The weights that stand for all tasks.
+
+        >>> one, two = nn.Linear(1, 1, bias=False), nn.Linear(1, 1, bias=False)
+        >>> _ = nn.init.constant_(one.weight, 2.0), nn.init.constant_(two.weight, 6.0)
+        >>> Moments.of(one).joined(Moments.of(two)).merged()["weight"].item()
+        4.0
+        >>> sure = Moments.of(one, {"weight": torch.tensor([[3.0]])})
+        >>> sure.joined(Moments.of(two)).merged()["weight"].item()
+        3.0
+        """
+        return {name: total / self.precision[name] for name, total in self.weighted.items()}
+
+    def arrays(self, name: str) -> dict[str, Array]:
+        """The sums as they are stored under this name."""
+        parts = {"weighted": self.weighted, "precision": self.precision}
+        return {
+            f"{name}.{part}.{weight}": total.cpu().numpy()
+            for part, totals in parts.items()
+            for weight, total in totals.items()
+        }
+
+    @classmethod
+    def stored(
+        cls, arrays: Mapping[str, Array], name: str, n_tasks: int, device: torch.device
+    ) -> Moments:
+        """The sums that are stored under this name."""
+
+        def part(prefix: str) -> dict[str, Tensor]:
+            return {
+                key.removeprefix(prefix): torch.from_numpy(total).to(device)
+                for key, total in arrays.items()
+                if key.startswith(prefix)
+            }
+
+        return cls(part(f"{name}.weighted."), part(f"{name}.precision."), n_tasks)
+
+
+def mixed(earlier: Moments | None, newest: Moments, alpha: float | None) -> Moments:
+    """Of all tasks: the newest has the share ``alpha``, the others share the rest alike.
+
+    None gives the newest no other share than the others.
+    """
+    if earlier is None:
+        return newest
+    if alpha is None:
+        return earlier.joined(newest)
+    return earlier.scaled((1 - alpha) / earlier.n_tasks).joined(newest.scaled(alpha))
+
+
+def _added(earlier: Mapping[str, Tensor], later: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Sums of two mappings; the earlier tensors may lack outputs of the later ones."""
+    totals = {name: total.clone() for name, total in later.items()}
+    for name, total in earlier.items():
+        totals[name][tuple(slice(n) for n in total.shape)] += total
+    return totals
