@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -22,11 +21,11 @@ def drop_transfer(network: nn.Module, earlier: Anchors, rate: float) -> Iterator
     have no input, and outputs that came later no earlier weights: both are as they are. So are
     convolutions.
     """
-    linear = {name: m for name, m in network.named_modules() if isinstance(m, nn.Linear)}
-    hooks = [
-        layer.register_forward_hook(partial(_dropped, earlier.weights[f"{name}.weight"], rate))
-        for name, layer in linear.items()
-    ]
+    hooks = []
+    for name, layer in network.named_modules():
+        if isinstance(layer, nn.Linear):
+            weight = earlier.weights[f"{name}.weight".removeprefix(".")]  # the root has no name
+            hooks.append(layer.register_forward_hook(partial(_dropped, weight, rate)))
     try:
         yield
     finally:
