@@ -52,10 +52,11 @@ class IMMMean(DNNL2):
     Example:
         >>> import numpy as np
         >>> rng = np.random.default_rng(0)
-        >>> X = np.concatenate([rng.normal(c, 1.0, size=(30, 2)) for c in (-8, 0, 8)])
-        >>> learner = IMMMean(epochs=5).fit(X[:60], ["a"] * 30 + ["b"] * 30)
+        >>> centres = [[-8.0, 0.0], [8.0, 0.0], [0.0, 8.0]]
+        >>> X = np.concatenate([rng.normal(c, 1.0, size=(30, 2)) for c in centres])
+        >>> learner = IMMMean().fit(X[:60], ["a"] * 30 + ["b"] * 30)
         >>> _ = learner.update(X[30:], ["b"] * 30 + ["c"] * 30)  # no instance of a
-        >>> learner.predict([[-8.0, -8.0], [0.0, 0.0], [8.0, 8.0]]).tolist()
+        >>> learner.predict(centres).tolist()
         ['a', 'b', 'c']
 
     Reference: Lee, Kim, Jun, Ha and Zhang, "Overcoming catastrophic forgetting by incremental
@@ -145,10 +146,11 @@ class IMMMode(IMMMean):
     Example:
         >>> import numpy as np
         >>> rng = np.random.default_rng(0)
-        >>> X = np.concatenate([rng.normal(c, 1.0, size=(30, 2)) for c in (-8, 0, 8)])
-        >>> learner = IMMMode(epochs=5).fit(X[:60], ["a"] * 30 + ["b"] * 30)
+        >>> centres = [[-8.0, 0.0], [8.0, 0.0], [0.0, 8.0]]
+        >>> X = np.concatenate([rng.normal(c, 1.0, size=(30, 2)) for c in centres])
+        >>> learner = IMMMode().fit(X[:60], ["a"] * 30 + ["b"] * 30)
         >>> _ = learner.update(X[30:], ["b"] * 30 + ["c"] * 30)  # no instance of a
-        >>> learner.predict([[-8.0, -8.0], [0.0, 0.0], [8.0, 8.0]]).tolist()
+        >>> learner.predict(centres).tolist()
         ['a', 'b', 'c']
 
     Reference: see :class:`IMMMean`. ``docs/methods/imm-mode.md`` numbers the differences.
