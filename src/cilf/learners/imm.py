@@ -25,9 +25,6 @@ from cilf.nn.moments import Moments, mixed
 from cilf.nn.network import Network, as_tensor, backbone_features
 
 LEAST_PRECISION = 1e-8  # of a weight that does not matter: tasks are then alike to it
-FORGETS = (
-    "the output of a class that came alone has only been trained to win, and nothing halves it"
-)
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -35,15 +32,14 @@ class IMMMean(DNNL2):
     """Incremental moment matching by the mean: it answers with the mean weights of all tasks.
 
     Each window is a task, trained from the weights of the last one, near which L2 transfer and
-    drop transfer hold it. What is merged only answers; it is not trained on.
+    drop transfer hold it. What is merged only answers; it is not trained on. Running statistics of
+    the network are merged like its weights.
 
     Args:
         alpha: share of the newest task in the merged weights, the others share the rest alike;
             None gives all tasks the same.
         l2: weight of the squared distance from the weights of the last task.
         drop: probability that an input of a linear layer takes the last task's weights in a step.
-        fixed_statistics: normalise by the statistics of ``fit`` in all tasks; else each task has
-            its own, which are merged by their mean.
         replay: see :class:`DNNBase`, as for all other parameters.
 
     Attributes:
@@ -69,12 +65,10 @@ class IMMMean(DNNL2):
         "alpha": validation.optional(validation.between(0.01, 1.0)),
         "drop": validation.between(0.0, 0.99),
     }
-    expected_failures: ClassVar[Mapping[str, str]] = {"old_classes_are_kept": FORGETS}
 
     alpha: float | None = None
     l2: float = 1e-4
     drop: float = 0.5
-    fixed_statistics: bool = False
 
     # ``_network`` has the weights of the newest task
     _earlier: Moments | None = field(init=False)  # of all tasks before
@@ -137,7 +131,7 @@ class IMMMode(IMMMean):
 
     Args:
         fisher_size: most instances of a window that this is measured on; None takes all.
-        alpha, l2, drop, fixed_statistics: see :class:`IMMMean`.
+        alpha, l2, drop: see :class:`IMMMean`.
         replay: see :class:`DNNBase`, as for all other parameters.
 
     Attributes:
