@@ -43,7 +43,7 @@ class DNNL2(DNNBase):
     }
     expected_failures: ClassVar[Mapping[str, str]] = {"old_classes_are_kept": ONE_CLASS_ALONE}
 
-    l2: float = 0.1
+    l2: float = 3.0
 
     def _pull(self, network: Network, made: Made) -> Pull | None:
         if made[0] == "fit":
