@@ -4,7 +4,8 @@
 
 Each cell is one ``cilf run`` on one core, kept under ``runs/commands`` with its time (finished ones
 are not run again). The table is written to ``benchmarks/results/updates.{md,json}``, and the rows
-of a learner to its page in ``docs/methods``. A second row of each shows it with CILF's memory.
+of a learner to its page in ``docs/methods``. A second row of each shows it with CILF's memory, by
+default with one seed.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from cilf.evaluate import summarize
 from cilf.report import Table
 
 RESULTS = Path(__file__).parent / "results"
+REPLAY = ("replay=true",)
 UPDATERS = ["dnn-base", "dnn-l2", "dnn-ewc", "imm-mean", "imm-mode", "den"]
 COLUMNS = {
     "holdout_first": "first classes", "holdout_new": "later classes", "holdout_all": "all classes",
@@ -40,19 +42,24 @@ def scores(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--replay-seeds", type=int, nargs="*", default=[0])
     parser.add_argument("--data", nargs="+", default=["digits", "mnist"])
     parser.add_argument("--learners", nargs="+", default=["cilf", "joint", *UPDATERS])
     arguments = parser.parse_args()
     rows: list[dict[str, Any]] = []
+    seeds: dict[tuple[str, ...], list[int]]
     for data in arguments.data:
         for scenario in ("single", "multiple"):
             for learner in arguments.learners:
-                for changes in [(), ("replay=true",)] if learner in UPDATERS else [()]:
-                    cells = [scores(learner, data, scenario, s, changes) for s in arguments.seeds]
+                seeds = {(): arguments.seeds}
+                if learner in UPDATERS and arguments.replay_seeds:
+                    seeds[REPLAY] = arguments.replay_seeds
+                for changes, chosen in seeds.items():
+                    cells = [scores(learner, data, scenario, seed, changes) for seed in chosen]
                     values = {name: [cell[name] for cell in cells] for name in COLUMNS}
-                    memory = learner == "cilf" or bool(changes)
                     about = {"data": data, "scenario": scenario, "learner": learner}
-                    rows.append(about | {"memory": memory} | values)
+                    memory = learner == "cilf" or changes == REPLAY
+                    rows.append(about | {"memory": memory, "seeds": chosen} | values)
     if vars(arguments) | {"seeds": None} == vars(parser.parse_args([])) | {"seeds": None}:
         write(rows, arguments)
     else:
@@ -77,8 +84,8 @@ def table_of(rows: list[dict[str, Any]], title: str) -> str:
     for row in rows:
         cells = [shown(row[name], 0 if name == "seconds" else 3) for name in COLUMNS]
         names = [row["data"], row["scenario"], row["learner"]]
-        lines.append((*names, memory_of(row), *cells))
-    columns = ("data", "scenario", "learner", "memory", *COLUMNS.values())
+        lines.append((*names, memory_of(row), len(row["seeds"]), *cells))
+    columns = ("data", "scenario", "learner", "memory", "seeds", *COLUMNS.values())
     return Table(title, columns, tuple(lines)).to_markdown()
 
 
