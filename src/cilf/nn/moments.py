@@ -1,8 +1,9 @@
 """Weights of a network after several tasks, merged into one: by their mean, or by the mode.
 
 Each task leaves a Gaussian over the weights: its mean the weights, its precision how sorely each of
-them is needed. The mode of a mixture of such Gaussians is the mean of the weights by precision;
-with the same precision for all it is their plain mean. Both take sums over tasks, nothing else.
+them is needed. The sum of their logarithms is greatest at the mean of the weights by precision,
+which stands for the mode; with the same precision for all it is the plain mean. Both take sums over
+tasks, nothing else.
 """
 
 from __future__ import annotations
