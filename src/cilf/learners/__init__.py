@@ -15,6 +15,7 @@ from cilf.learners.base import Learner
 from cilf.learners.cfo import CFO
 from cilf.learners.cilf import CILF
 from cilf.learners.cpe import CPE
+from cilf.learners.den import DEN
 from cilf.learners.dnn_base import DNNBase
 from cilf.learners.dnn_ewc import DNNEWC
 from cilf.learners.dnn_l2 import DNNL2
@@ -31,6 +32,7 @@ __all__ = [
     "CFO",
     "CILF",
     "CPE",
+    "DEN",
     "DNNEWC",
     "DNNL2",
     "DTC",
@@ -66,6 +68,7 @@ LEARNERS: dict[str, type[Learner]] = {
         DNNEWC,
         IMMMean,
         IMMMode,
+        DEN,
         Joint,
     )
 }

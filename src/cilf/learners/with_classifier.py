@@ -71,13 +71,17 @@ class ClassifierLearner(WithNetwork, Learner):
         train, aside = set_aside(y, self.calibration_size, rng, there=self._calibration.y)
         pool = Memory(X[train], y[train]).joined(self._memory.X, self._memory.y)
         network = copy.deepcopy(self._network)
-        grow_head(network, n_classes, self.seed)
+        self._grow(network, n_classes)
         settings = self._settings(self.update_epochs, self.update_learning_rate)
         self._train(network, pool, settings, ("update", self._n_updates))
         self._network = network
         self._architecture = self._architecture | {"embedding_size": n_classes}
         self._memory = pool.rebalanced(self._n_kept, rng)
         self._calibration = self._calibration.joined(X[aside], y[aside])
+
+    def _grow(self, network: Network, n_classes: int) -> None:
+        """Give this network, which is not the learner's own yet, an output for each class."""
+        grow_head(network, n_classes, self.seed)
 
     def _train(
         self, network: Network, labelled: Memory, settings: training.Settings, made: Made
