@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -161,19 +162,22 @@ class DEN(DNNBase):
     def _first_task(
         self, network: Network, labelled: Memory, settings: training.Settings, made: Made
     ) -> None:
-        """The backbone and the block, with weight decay; the block's weights become sparse."""
+        """All of it, with weight decay; then the block alone, whose weights become sparse."""
         x, labels = self._tensors(labelled, network)
-        targets = F.one_hot(labels, block_of(network).stamps[0][-1]).float()
-        draws = torch_generator(self.seed, *made)
-        batches = training.shuffled(len(x), self.batch_size, draws, network.device)
-        everywhere = [torch.ones_like(w, dtype=torch.bool) for w in block_of(network).weights]
-        shrink = self._shrinking(block_of(network), everywhere, settings)
+        block = block_of(network)
+        targets = F.one_hot(labels, block.stamps[0][-1]).float()
+        batches = training.shuffled(
+            len(x), self.batch_size, torch_generator(self.seed, *made), network.device
+        )
+        block.settled = False
         for _ in training.epochs(
-            network, x, and_then(batches, shrink),
-            lambda logits, rows: one_against_rest(logits, targets[rows]),
+            network, x, batches, lambda logits, rows: one_against_rest(logits, targets[rows]),
             settings, seed=derived_seed(self.seed, *made), purpose="fit",
         ):  # fmt: skip
             pass
+        block.settled = True
+        task = self._task(network, labelled, settings, made, n_known=0)
+        self._run(task, "fit: sparse weights", None, self._shrinking(task, block.all_weights()), until=0.0)
 
     def _next_task(
         self, network: Network, labelled: Memory, settings: training.Settings, made: Made
@@ -204,7 +208,7 @@ class DEN(DNNBase):
             features=backbone_features(network, x),
             outputs=outputs,
             targets=(labels[:, None] == outputs[None, :]).float(),
-            settings=replace(settings, weight_decay=0.0, augmentation=None),
+            settings=replace(settings, epochs=self.update_epochs, weight_decay=0.0, augmentation=None),
             draws=torch_generator(self.seed, *made),
             seed=derived_seed(self.seed, *made),
         )
@@ -214,7 +218,7 @@ class DEN(DNNBase):
         block = task.block
         if brings_classes:
             wanted = block.output_weights(task.outputs)
-            self._run(task, "outputs", wanted, self._shrinking(block, wanted, task.settings))
+            self._run(task, "outputs", wanted, self._shrinking(task, wanted))
         anchors = Anchors.of(before)
         self._run(
             task, "selected units", block.connected(task.outputs),
@@ -239,8 +243,9 @@ class DEN(DNNBase):
         return [max(0, min(self.ex_k, self.max_units - n)) for n in block.stamps[-1][:-1]]
 
     def _run(
-        self, task: _Task, part: str, masks: Masks,
+        self, task: _Task, part: str, masks: Masks | None,
         after_step: Callable[[], None] = lambda: None, penalty: Penalty | None = None,
+        until: float | None = None,
     ) -> None:  # fmt: skip
         """Train these weights until the loss is below the threshold, or the epochs are over."""
 
@@ -250,23 +255,23 @@ class DEN(DNNBase):
 
         n, device = len(task.features), task.features.device
         batches = and_then(training.shuffled(n, self.batch_size, task.draws, device), after_step)
-        with only(task.block, masks):
+        until = self.loss_threshold if until is None else until
+        with only(task.block, masks) if masks is not None else nullcontext():
             for done in training.epochs(
                 task.network, task.features, batches, objective, task.settings,
                 seed=task.seed, purpose=f"update: {part}",
             ):  # fmt: skip
-                if task.loss(done.z, done.rows).item() < self.loss_threshold:
+                if task.loss(done.z, done.rows).item() < until:
                     break
 
     def _shrinking(
-        self, block: ExpandableBlock, masks: Masks, settings: training.Settings
-    ) -> Callable[[], None]:
+        self, task: _Task, masks: Masks) -> Callable[[], None]:
         """The step of proximal descent for L1: these weights come nearer to zero."""
 
         @torch.no_grad()
         def step() -> None:
-            for weight, mask in zip(block.weights, masks, strict=True):
-                shrunk = soft_threshold(weight, settings.learning_rate * self.l1)
+            for weight, mask in zip(task.block.weights, masks, strict=True):
+                shrunk = soft_threshold(weight, task.settings.learning_rate * self.l1)
                 weight.copy_(torch.where(mask, shrunk, weight))
 
         return step

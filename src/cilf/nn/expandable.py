@@ -9,7 +9,7 @@ import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import cast
+from typing import Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -39,6 +39,8 @@ class ExpandableBlock(nn.Module):
     def __init__(self, n_features: int, stamps: Sequence[Sequence[int]]) -> None:
         super().__init__()
         self.stamps: list[Stamp] = [tuple(stamp) for stamp in stamps]
+        self.scaling = nn.BatchNorm1d(n_features, affine=False)
+        self.settled = True  # training does not change the scaling
         sizes = pairwise((n_features, *self.stamps[-1]))
         self.weights = nn.ParameterList(torch.zeros(n_out, n_in) for n_in, n_out in sizes)
         self.biases = nn.ParameterList(torch.zeros(n) for n in self.stamps[-1])
@@ -47,10 +49,15 @@ class ExpandableBlock(nn.Module):
         """(n, f) -> (n, classes): the outputs of each task, from the units of its time."""
         return torch.cat([self.of_stamp(features, t) for t in range(len(self.stamps))], dim=1)
 
+    def train(self, mode: bool = True) -> Self:
+        super().train(mode)
+        self.scaling.train(mode and not self.settled)
+        return self
+
     def of_stamp(self, features: Tensor, number: int) -> Tensor:
         """The outputs that came with this task."""
-        *units, last = self.stamps[number]
-        seen = features
+        units = self.stamps[number][:-1]
+        seen = self.scaling(features)
         for layer, n in enumerate(units):
             seen = F.relu(self._layer(layer, seen, slice(n)))
         return self._layer(len(units), seen, self.outputs_of(number))
@@ -122,6 +129,9 @@ class ExpandableBlock(nn.Module):
         return self.stamps[-2][layer] if len(self.stamps) > 1 else 0
 
     # ------------------------------------------------------------- parts of it
+
+    def all_weights(self) -> Masks:
+        return [torch.ones_like(weight, dtype=torch.bool) for weight in self.weights]
 
     def new_weights(self) -> Masks:
         """The weights into units and outputs that came with the task at hand."""
