@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -80,7 +79,7 @@ class DEN(DNNBase):
         max_units: no hidden layer gets more.
         ex_k: units that an update adds to each hidden layer, and those that it splits, at most.
         l1: weight of the absolute values, which makes weights zero.
-        pull: weight of half the squared distance from the weights before an update.
+        pull: weight of the squared distance from the weights before an update.
         group_lasso: weight of the length of each new unit's weights, which drops units.
         loss_threshold: an update adds units if its loss stays above this.
         split_threshold: units are split whose weights have moved by more than this.
@@ -118,9 +117,9 @@ class DEN(DNNBase):
     hidden_layers: int = 1
     max_units: int = 256
     ex_k: int = 10
-    l1: float = 0.001
+    l1: float = 0.01
     pull: float = 0.5
-    group_lasso: float = 0.1
+    group_lasso: float = 1.0
     loss_threshold: float = 0.05
     split_threshold: float = 0.05
     update_epochs: int = 100
@@ -166,9 +165,8 @@ class DEN(DNNBase):
         x, labels = self._tensors(labelled, network)
         block = block_of(network)
         targets = F.one_hot(labels, block.stamps[0][-1]).float()
-        batches = training.shuffled(
-            len(x), self.batch_size, torch_generator(self.seed, *made), network.device
-        )
+        draws = torch_generator(self.seed, *made)
+        batches = training.shuffled(len(x), self.batch_size, draws, network.device)
         block.settled = False
         for _ in training.epochs(
             network, x, batches, lambda logits, rows: one_against_rest(logits, targets[rows]),
@@ -177,7 +175,10 @@ class DEN(DNNBase):
             pass
         block.settled = True
         task = self._task(network, labelled, settings, made, n_known=0)
-        self._run(task, "fit: sparse weights", None, self._shrinking(task, block.all_weights()), until=0.0)
+        for _ in self._epochs(
+            task, "fit: sparse weights", self._shrinking(task, block.new_weights())
+        ):
+            pass
 
     def _next_task(
         self, network: Network, labelled: Memory, settings: training.Settings, made: Made
@@ -201,6 +202,7 @@ class DEN(DNNBase):
     ) -> _Task:  # fmt: skip
         """The outputs of classes that are new; if none is, of those that have instances."""
         x, labels = self._tensors(labelled, network)
+        draws = torch_generator(self.seed, *made)
         present = labels.unique()
         outputs = present[present >= n_known] if (present >= n_known).any() else present
         return _Task(
@@ -208,8 +210,10 @@ class DEN(DNNBase):
             features=backbone_features(network, x),
             outputs=outputs,
             targets=(labels[:, None] == outputs[None, :]).float(),
-            settings=replace(settings, epochs=self.update_epochs, weight_decay=0.0, augmentation=None),
-            draws=torch_generator(self.seed, *made),
+            settings=replace(
+                settings, epochs=self.update_epochs, weight_decay=0.0, augmentation=None
+            ),
+            draws=draws,
             seed=derived_seed(self.seed, *made),
         )
 
@@ -222,7 +226,7 @@ class DEN(DNNBase):
         anchors = Anchors.of(before)
         self._run(
             task, "selected units", block.connected(task.outputs),
-            penalty=lambda: 0.5 * self.pull * anchors.distance(block),
+            penalty=lambda: self.pull * anchors.distance(block),
         )  # fmt: skip
 
     def _expand(self, task: _Task) -> None:
@@ -232,9 +236,8 @@ class DEN(DNNBase):
         if not any(room):
             return
         block.add_units(room, task.draws)
-        new = block.new_weights()
-        shorten = self._shortening(block, task.settings)
-        self._run(task, "added units", new, shorten)
+        new, shorten = block.new_weights(), self._shortening(task)
+        self._run(task, "added units", new, shorten, to_the_end=True)  # or all would stay
         for layer, units in enumerate(dead_units(block)):
             block.drop_units(layer, units)
 
@@ -243,50 +246,51 @@ class DEN(DNNBase):
         return [max(0, min(self.ex_k, self.max_units - n)) for n in block.stamps[-1][:-1]]
 
     def _run(
-        self, task: _Task, part: str, masks: Masks | None,
+        self, task: _Task, part: str, masks: Masks,
         after_step: Callable[[], None] = lambda: None, penalty: Penalty | None = None,
-        until: float | None = None,
+        to_the_end: bool = False,
     ) -> None:  # fmt: skip
         """Train these weights until the loss is below the threshold, or the epochs are over."""
+        until = 0.0 if to_the_end else self.loss_threshold
+        with only(task.block, masks):
+            for done in self._epochs(task, f"update: {part}", after_step, penalty):
+                if task.loss(done.z, done.rows).item() < until:
+                    break
 
+    def _epochs(
+        self, task: _Task, purpose: str, after_step: Callable[[], None],
+        penalty: Penalty | None = None,
+    ) -> Iterator[training.Epoch]:  # fmt: skip
         def objective(logits: Tensor, rows: Tensor) -> Tensor:
             loss = task.loss(logits, rows)
             return loss if penalty is None else loss + penalty()
 
         n, device = len(task.features), task.features.device
-        batches = and_then(training.shuffled(n, self.batch_size, task.draws, device), after_step)
-        until = self.loss_threshold if until is None else until
-        with only(task.block, masks) if masks is not None else nullcontext():
-            for done in training.epochs(
-                task.network, task.features, batches, objective, task.settings,
-                seed=task.seed, purpose=f"update: {part}",
-            ):  # fmt: skip
-                if task.loss(done.z, done.rows).item() < until:
-                    break
+        batches = training.shuffled(n, self.batch_size, task.draws, device)
+        return training.epochs(
+            task.network, task.features, and_then(batches, after_step), objective, task.settings,
+            seed=task.seed, purpose=purpose,
+        )  # fmt: skip
 
-    def _shrinking(
-        self, task: _Task, masks: Masks) -> Callable[[], None]:
+    def _shrinking(self, task: _Task, masks: Masks) -> Callable[[], None]:
         """The step of proximal descent for L1: these weights come nearer to zero."""
+        block, by = task.block, task.settings.learning_rate * self.l1
 
         @torch.no_grad()
         def step() -> None:
-            for weight, mask in zip(task.block.weights, masks, strict=True):
-                shrunk = soft_threshold(weight, task.settings.learning_rate * self.l1)
-                weight.copy_(torch.where(mask, shrunk, weight))
+            for weight, mask in zip(block.weights, masks, strict=True):
+                weight.copy_(torch.where(mask, soft_threshold(weight, by), weight))
 
         return step
 
-    def _shortening(
-        self, block: ExpandableBlock, settings: training.Settings
-    ) -> Callable[[], None]:
-        """The step of proximal descent for the group lasso, on each new unit's weights."""
-        first = block.stamps[-2]
+    def _shortening(self, task: _Task) -> Callable[[], None]:
+        """The step of proximal descent for the group lasso: a group is what leads to a new unit."""
+        block, by = task.block, task.settings.learning_rate * self.group_lasso
 
         @torch.no_grad()
         def step() -> None:
-            for layer, weight in enumerate(block.weights[:-1]):
-                new = weight[first[layer] :]
-                new.copy_(group_soft_threshold(new, settings.learning_rate * self.group_lasso))
+            for weight, first in zip(block.weights, block.stamps[-2][:-1], strict=False):
+                weight[first:] = group_soft_threshold(weight[first:], by)
 
         return step
 

@@ -130,9 +130,6 @@ class ExpandableBlock(nn.Module):
 
     # ------------------------------------------------------------- parts of it
 
-    def all_weights(self) -> Masks:
-        return [torch.ones_like(weight, dtype=torch.bool) for weight in self.weights]
-
     def new_weights(self) -> Masks:
         """The weights into units and outputs that came with the task at hand."""
         masks = [torch.zeros_like(weight, dtype=torch.bool) for weight in self.weights]
