@@ -36,7 +36,7 @@ DATA = {
     "wide": random_rows(50, 200),
     # Rows that are too short to be kept, but many: whoever only drops the shortest never sees them.
     "a strong start, then one weak direction": np.concatenate(
-        [6 * np.eye(31)[:30], np.repeat(np.eye(31)[30:], 3000, axis=0)]
+        [np.linspace(6, 9, 30)[:, None] * np.eye(31)[:30], np.repeat(np.eye(31)[30:], 3000, axis=0)]
     ),
 }
 
