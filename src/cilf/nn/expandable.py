@@ -159,18 +159,22 @@ class ExpandableBlock(nn.Module):
 
     def _earlier(self, layer: int) -> Tensor:
         """Which weights of a hidden layer come from units that are not later than its own."""
-        weight = self.weights[layer]
-        ages = [torch.zeros(size, dtype=torch.long, device=weight.device) for size in weight.shape]
-        for before in self.stamps[:-1]:
-            ages[0][before[layer] :] += 1
+        n_units, n_inputs = self.weights[layer].shape
+        device = self.weights[layer].device
+        born = torch.zeros(n_units, 1, device=device)
+        inputs_born = torch.zeros(1, n_inputs, device=device)
+        for stamp in self.stamps[:-1]:
+            born[stamp[layer] :] += 1
             if layer:
-                ages[1][before[layer - 1] :] += 1
-        return ages[1][None, :] <= ages[0][:, None]
+                inputs_born[:, stamp[layer - 1] :] += 1
+        earlier: Tensor = inputs_born.le(born)
+        return earlier
 
 
 def _drawn(n_out: int, n_in: int, draws: torch.Generator) -> Tensor:
     """Weights of the size that torch gives those of a linear layer."""
-    return (2 * torch.rand(n_out, n_in, generator=draws) - 1) / max(n_in, 1) ** 0.5
+    bound = max(n_in, 1) ** -0.5
+    return torch.empty(n_out, n_in).uniform_(-bound, bound, generator=draws)
 
 
 # ------------------------------------------------------------- sparsity
