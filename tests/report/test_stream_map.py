@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cilf.core import Label, notices
+from cilf.core import Label
 from cilf.data import Dataset
 from cilf.errors import BadConfig, BadInput
 from cilf.report.stream_map import FILL, draw_stream_map, plan_rows, stream_figure
@@ -168,10 +168,8 @@ def test_an_svg_keeps_names_as_text(tmp_path: Path) -> None:
 
 
 def test_letters_that_a_png_lacks_are_told(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(notices.LOGGER, "propagate", True)
-    notices.forget()
     draw_stream_map(single_novel(dataset(["狗", "猫", "cat"])), tmp_path / "map.png")
     assert [record.message for record in caplog.records] == [
         "the font of the picture lacks letters of some class names: an .svg shows them."
