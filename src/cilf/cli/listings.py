@@ -1,0 +1,145 @@
+"""``cilf learners`` and ``cilf data``: what there is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cilf import terminal
+from cilf.cli.options import (
+    ContentColumn,
+    ImageSize,
+    Json,
+    LabelColumn,
+    Scale,
+    Scenario,
+    SkipBad,
+    TestShare,
+    file_name,
+    given,
+    require_outside,
+)
+from cilf.errors import BadConfig
+
+if TYPE_CHECKING:
+    from cilf.data import Dataset
+    from cilf.report.stream_map import PlanRow
+
+
+def learners(as_json: Json = False) -> None:
+    """List the learners."""
+    from cilf.learners import LEARNERS
+
+    if as_json:
+        described = [
+            {"name": name, "about": _first_line(made_by), "parameters": made_by().get_params()}
+            for name, made_by in LEARNERS.items()
+        ]
+        terminal.print_json(described)
+    else:
+        rows = [(name, _first_line(made_by)) for name, made_by in LEARNERS.items()]
+        terminal.print_table(("learner", "what it does"), rows)
+
+
+data_app = typer.Typer(invoke_without_command=True)
+
+
+@data_app.callback()
+def data(context: typer.Context, as_json: Json = False) -> None:
+    """List the data sets: what they are, and whether they are here."""
+    from cilf.data.listing import listed
+
+    if context.invoked_subcommand:
+        return
+    sets = listed()
+    if as_json:
+        terminal.print_json([entry.to_json() for entry in sets])
+        return
+    terminal.print_table(
+        ("data set", "classes", "instance", "train", "test", "where", "what it is"),
+        [entry.to_row() for entry in sets],
+    )
+    terminal.print_line(
+        "Also: hf:ID for a data set of the hub, or the path of a folder of images or of a table."
+    )
+
+
+@data_app.command()
+def show(
+    name: Annotated[str, typer.Argument(metavar="NAME|PATH", help="A data set.")],
+    scenario: Scenario = "multiple",
+    seed: Annotated[int, typer.Option(help="Decides the stream.")] = 0,
+    scale: Scale = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="K=V", help="Change the stream (stream.n_quiet=1)."),
+    ] = None,
+    label: LabelColumn = None,
+    column: ContentColumn = None,
+    size: ImageSize = None,
+    skip_bad: SkipBad = False,
+    test_share: TestShare = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Where the picture goes (default: runs/DATA-SCENARIO-seedSEED.png)."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Print the plan of a stream, and draw its map: class by window."""
+    from cilf.benchmark import RunConfig
+    from cilf.benchmark.config import parse_changes
+    from cilf.report.stream_map import draw_stream_map, plan_rows
+
+    config = RunConfig.of(
+        learner="cilf",
+        data=name,
+        scenario=scenario,
+        seed=seed,
+        scale=scale,
+        stream=_of_stream(parse_changes(changes or ())),
+        loading=given(
+            label=label, column=column, size=size, skip_bad=skip_bad, test_share=test_share
+        ),
+    )
+    picture = out or Path("runs") / f"{file_name(name)}-{scenario}-seed{seed}.png"
+    require_outside(name, picture)
+    with terminal.progress():
+        dataset = config.load()
+    stream = config.make_stream(dataset)
+    draw_stream_map(stream, picture)
+    rows = plan_rows(stream)
+    if as_json:
+        plan = [row._asdict() for row in rows]
+        about = {"name": dataset.name, **dataset.describe(), "preset": config.preset_name}
+        terminal.print_json({"data": about, "plan": plan, "map": str(picture)})
+        return
+    terminal.print_line(f"{config.preset_name}, seed {seed}: {_counted(dataset)}")
+    terminal.print_plan(map(_plan_row, rows))
+    terminal.print_line(f"map: {picture}")
+
+
+def _counted(dataset: Dataset) -> str:
+    rows = f"{len(dataset.train):,} training and {len(dataset.test):,} test rows"
+    drawn = f", {dataset.n_drawn} of which the seed draws" if dataset.n_drawn else ""
+    return f"{dataset.name} has {rows} of {len(dataset.classes)} classes{drawn}"
+
+
+def _plan_row(row: PlanRow) -> tuple[str, str, str, str, str]:
+    new = ", ".join(f"{label} ({count})" for label, count in row.novel)
+    gone = ", ".join(map(str, row.vanished))
+    window = str(row.window) if row.window else "initial"
+    return window, f"{row.n_instances:,}", str(row.n_known), new, gone
+
+
+def _of_stream(changes: tuple[dict[str, Any], dict[str, Any]]) -> dict[str, Any]:
+    of_learner, of_stream = changes
+    if of_learner:
+        first = next(iter(of_learner))
+        raise BadConfig(f"--set {first} is for a learner: here only stream.NAME=VALUE can be set.")
+    return of_stream
+
+
+def _first_line(documented: object) -> str:
+    return (documented.__doc__ or "").strip().partition("\n")[0]

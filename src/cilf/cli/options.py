@@ -1,0 +1,76 @@
+"""Options that several commands take, and what is made of them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cilf.errors import BadConfig
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
+Scenario = Annotated[str, typer.Option(help="single: one new class per window; multiple: several.")]
+Scale = Annotated[
+    str | None, typer.Option(help="smoke, cpu or paper (default: what suits the data).")
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="K=V",
+        help="Change a parameter of the learner, or of the stream (stream.n_quiet=1).",
+    ),
+]
+
+# How to read data of one's own
+OWN = "Your own data"
+LabelColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--label", metavar="COLUMN", help="Column of a table with the class.", rich_help_panel=OWN
+    ),
+]
+ContentColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--column", metavar="COLUMN", help="Column with the text or image.", rich_help_panel=OWN
+    ),
+]
+ImageSize = Annotated[
+    int | None, typer.Option("--size", help="Pixels a side of every image.", rich_help_panel=OWN)
+]
+SkipBad = Annotated[
+    bool, typer.Option("--skip-bad", help="Leave out what cannot be read.", rich_help_panel=OWN)
+]
+TestShare = Annotated[
+    float | None,
+    typer.Option("--test-share", help="Share of each class to hold out.", rich_help_panel=OWN),
+]
+
+
+def given(**options: object) -> dict[str, Any]:
+    """Those options that were given."""
+    return {
+        name: value for name, value in options.items() if value is not None and value is not False
+    }
+
+
+def file_name(data: str) -> str:
+    """A name or a path as part of the name of a folder."""
+    from cilf.data.paths import plain_name
+
+    own = data if data.startswith("hf:") else plain_name(Path(data))
+    return re.sub(r"[^\w.-]+", "-", own).strip("-.") or "data"
+
+
+def require_outside(data: str, out: Path) -> None:
+    """Refuse to write into a folder of images: what is written would be data the next time."""
+    from cilf.data import DATASETS
+
+    folder = Path(data).expanduser()
+    if not data or data in DATASETS or not folder.is_dir():
+        return
+    if out.resolve().is_relative_to(folder.resolve()):
+        raise BadConfig(f"{out} lies inside the data ({data}): name a place outside with --out.")
