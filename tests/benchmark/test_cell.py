@@ -204,3 +204,29 @@ def test_run_json_is_json(finished: RunFolder) -> None:
     text = (finished.path / "run.json").read_text(encoding="utf-8")
     assert json.loads(text)["format"] == 1
     assert str(finished.path.parent) not in text
+
+
+OWN = (
+    "from cilf.learners import IForest\n"
+    "class Mine(IForest):\n"
+    "    name = 'mine'\n"
+    "    def __init__(self, *, seed=0, n_estimators=8, k_max=3):\n"
+    "        super().__init__(seed=seed, n_estimators=n_estimators, k_max=k_max)\n"
+)
+
+
+def test_a_learner_in_a_file_is_resumed_while_the_file_is_the_same(tmp_path: Path) -> None:
+    file, moved, out = tmp_path / "mine.py", tmp_path / "moved.py", tmp_path / "run"
+    file.write_text(OWN, encoding="utf-8")
+    own = {"learner": f"{file}:Mine", "parameters": {}}
+    assert config(**own).title == "mine-digits-multiple-seed0"
+    next(run_cell(config(**own), out))
+    run = RunFolder(out).read_run()
+    assert (run["learner"], run["learner_path"]) == ("mine", f"{file}:Mine")
+    assert len(run["learner_digest"]) == 64
+    file.rename(moved)
+    own["learner"] = f"{moved}:Mine"
+    assert windows(run_cell(config(**own), out, resume=True)) == [1, 2]
+    moved.write_text(OWN + "# changed\n", encoding="utf-8")
+    with pytest.raises(BadConfig, match=r"learner_digest is '\w+' now and '\w+' in that run"):
+        run_cell(config(**own), out, resume=True)

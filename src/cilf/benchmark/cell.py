@@ -17,10 +17,12 @@ from cilf.evaluate.journal import Journal
 from cilf.evaluate.records import RunFolder
 from cilf.evaluate.run import steps
 from cilf.learners import Learner
+from cilf.learners.own import digest_of
 from cilf.stream import Stream
 from cilf.stream.queries import RANDOM
 
-BEFORE = {"strategy": RANDOM, "propagate": None}  # what all runs did before they could say it
+# What was so in all runs before they could say it.
+BEFORE = {"strategy": RANDOM, "propagate": None, "learner_digest": None}
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ class Cell:
             return False
         if folder.exists():
             folder.clear()
-        folder.write_run(self.describe() | {"changes": self.config.changes()} | provenance())
+        folder.write_run(self.describe() | self._as_given() | provenance())
         return True
 
     def _join(self, folder: RunFolder, resume: bool) -> None:
@@ -113,17 +115,20 @@ class Cell:
 
     def describe(self) -> dict[str, Any]:
         """Everything the records depend on, but for versions and machine."""
-        named = self.config.model_dump(exclude={"parameters", "stream"})
-        return named | {
+        return self.config.resolved() | {
             "dataset": self.dataset,
             "features": self.learner.features_for(self.stream.initial.X),
-            "parameters": self.learner.get_params(),
-            "stream": self.config.stream_arguments(),
             "plan": {
                 "initial": list(self.stream.plan.initial),
                 "windows": [_planned(self.stream, index) for index in self.stream.indices],
             },
         }
+
+    def _as_given(self) -> dict[str, Any]:
+        """What a person gave to get this run."""
+        digest = digest_of(type(self.learner))
+        path = {} if digest is None else {"learner_path": self.config.learner}
+        return {"changes": self.config.changes()} | path
 
 
 def run_cell(

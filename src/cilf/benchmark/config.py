@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,9 +18,11 @@ from cilf.benchmark.presets import SCENARIOS, Preset, preset, stream_defaults
 from cilf.core import validation
 from cilf.data import Dataset, load_dataset
 from cilf.data.options import Options
+from cilf.data.paths import plain_name
 from cilf.errors import BadConfig
 from cilf.evaluate import Asking
-from cilf.learners import LEARNERS, Learner, make
+from cilf.learners import Learner, learner_class, make
+from cilf.learners.own import digest_of
 from cilf.stream import Stream
 from cilf.stream.queries import RANDOM, Query
 
@@ -37,7 +41,7 @@ class RunConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    learner: str
+    learner: str  # a name, or path/to/file.py:Class
     data: str  # a name, a path or "hf:...", as load_dataset takes it
     scenario: str
     seed: int = 0
@@ -64,7 +68,7 @@ class RunConfig(BaseModel):
         except ValidationError as error:
             raise BadConfig(_in_one_line(error)) from error
         validation.whole_number("seed", config.seed, least=0)
-        validation.one_of("learner", config.learner, LEARNERS)
+        learner_class(config.learner)
         validation.one_of("scenario", config.scenario, SCENARIOS)
         validation.one_of("scale", config.scale, scales.SCALES)
         for name in config.stream:
@@ -106,13 +110,48 @@ class RunConfig(BaseModel):
     def make_stream(self, dataset: Dataset) -> Stream:
         return SCENARIOS[self.scenario](dataset, seed=self.seed, **self.stream_arguments())
 
+    def resolved(self) -> dict[str, Any]:
+        """Every parameter that the run depends on, whether it was changed or not.
+
+        A learner in a file of its own goes by the name it has and the digest of the file, so that
+        it may be moved, but not changed.
+        """
+        learner = self.make_learner()
+        named = self.model_dump(exclude={"parameters", "stream"})
+        return named | {
+            "learner": learner.name,
+            "learner_digest": digest_of(type(learner)),
+            "parameters": learner.get_params(),
+            "stream": self.stream_arguments(),
+        }
+
+    @property
+    def title(self) -> str:
+        """What to call the run in the name of a folder."""
+        name = learner_class(self.learner).name
+        return f"{_file_name(name)}-{data_file_name(self.data)}-{self.scenario}-seed{self.seed}"
+
     def changes(self) -> list[str]:
         """What is changed from the defaults, as ``parse_changes`` reads it."""
         of_stream = {f"{STREAM_PREFIX}{name}": value for name, value in self.stream.items()}
         return [f"{name}={_text(value)}" for name, value in (self.parameters | of_stream).items()]
 
     def _parameter_names(self) -> list[str]:
-        return LEARNERS[self.learner].parameter_names()
+        return learner_class(self.learner).parameter_names()
+
+
+def data_file_name(data: str) -> str:
+    """A data set's name or path as part of the name of a file or folder.
+
+    >>> data_file_name("own/photos/"), data_file_name("hf:org/birds")
+    ('photos', 'hf-org-birds')
+    """
+    own = data if data.startswith("hf:") else plain_name(Path(data))
+    return _file_name(own)
+
+
+def _file_name(text: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", text).strip("-.") or "data"
 
 
 def parse_query(text: str) -> Query:

@@ -17,7 +17,6 @@ from cilf.cli.options import (
     Scenario,
     SkipBad,
     TestShare,
-    file_name,
     given,
     require_outside,
 )
@@ -89,7 +88,7 @@ def show(
 ) -> None:
     """Print the plan of a stream, and draw its map: class by window."""
     from cilf.benchmark import RunConfig
-    from cilf.benchmark.config import parse_changes
+    from cilf.benchmark.config import data_file_name, parse_changes
     from cilf.report.stream_map import draw_stream_map, plan_rows
 
     config = RunConfig.of(
@@ -103,7 +102,7 @@ def show(
             label=label, column=column, size=size, skip_bad=skip_bad, test_share=test_share
         ),
     )
-    picture = out or Path("runs") / f"{file_name(name)}-{scenario}-seed{seed}.png"
+    picture = out or Path("runs") / f"{data_file_name(name)}-{scenario}-seed{seed}.png"
     require_outside(name, picture)
     with terminal.progress():
         dataset = config.load()

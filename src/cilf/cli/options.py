@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -55,14 +54,6 @@ def given(**options: object) -> dict[str, Any]:
     return {
         name: value for name, value in options.items() if value is not None and value is not False
     }
-
-
-def file_name(data: str) -> str:
-    """A name or a path as part of the name of a folder."""
-    from cilf.data.paths import plain_name
-
-    own = data if data.startswith("hf:") else plain_name(Path(data))
-    return re.sub(r"[^\w.-]+", "-", own).strip("-.") or "data"
 
 
 def require_outside(data: str, out: Path) -> None:

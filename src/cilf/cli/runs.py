@@ -18,7 +18,6 @@ from cilf.cli.options import (
     Scenario,
     SkipBad,
     TestShare,
-    file_name,
     given,
     require_outside,
 )
@@ -52,7 +51,9 @@ def demo(
 
 
 def run(
-    learner: Annotated[str, typer.Option(help="See 'cilf learners'.")] = "cilf",
+    learner: Annotated[
+        str, typer.Option(help="See 'cilf learners'; or your own: path/to/file.py:Class.")
+    ] = "cilf",
     data: Annotated[
         str, typer.Option(help="A name ('cilf data' lists them), hf:ID, a folder or a file.")
     ] = "digits",
@@ -120,7 +121,7 @@ def run(
             label=label, column=column, size=size, skip_bad=skip_bad, test_share=test_share
         ),
     )
-    folder = out or Path("runs") / f"{learner}-{file_name(data)}-{scenario}-seed{seed}"
+    folder = out or Path("runs") / config.title
     require_outside(data, folder)
     go_on = f"Finished windows are kept in {folder}: the same command with --resume goes on."
     _run(config, folder, resume=resume, overwrite=overwrite, as_json=as_json, go_on=go_on)

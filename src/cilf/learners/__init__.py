@@ -1,6 +1,7 @@
 """Learners: each keeps the contract of :class:`Learner`, one method in one file.
 
 ``LEARNERS`` is the only table of names; ``make`` builds one by name, ``load`` reads one back.
+Where a name is taken, ``path/to/file.py:Class`` means a learner in a file outside this package.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any
 
 from cilf.core import validation
 from cilf.errors import BadInput
-from cilf.learners import persistence
+from cilf.learners import own, persistence
 from cilf.learners.base import Learner
 from cilf.learners.cfo import CFO
 from cilf.learners.cilf import CILF
@@ -47,6 +48,7 @@ __all__ = [
     "Learner",
     "OneSVM",
     "SENCMaS",
+    "learner_class",
     "load",
     "make",
 ]
@@ -74,6 +76,17 @@ LEARNERS: dict[str, type[Learner]] = {
 }
 
 
+def learner_class(name: str) -> type[Learner]:
+    """The class of a name: a key of ``LEARNERS``, or ``path/to/file.py:Class``.
+
+    >>> learner_class("iforest").__name__
+    'IForest'
+    """
+    if own.is_own(name):
+        return own.read_class(name, taken=LEARNERS)
+    return LEARNERS[validation.one_of("learner", name, LEARNERS)]
+
+
 def make(name: str, **parameters: Any) -> Learner:
     """A learner by name, with these parameters changed from their defaults.
 
@@ -82,15 +95,18 @@ def make(name: str, **parameters: Any) -> Learner:
     ...
     cilf.errors.BadConfig: unknown parameter of 'cilf' 'sed': did you mean 'seed'? Known: ...
     """
-    learner = LEARNERS[validation.one_of("learner", name, LEARNERS)]().set_params(**parameters)
+    learner = learner_class(name)().set_params(**parameters)
     learner._check_parameters()
     return learner
 
 
-def load(folder: str | Path, *, learner: type[Learner] | None = None, **parameters: Any) -> Learner:
+def load(
+    folder: str | Path, *, learner: type[Learner] | str | None = None, **parameters: Any
+) -> Learner:
     """The learner that ``save`` wrote to this folder; it goes on exactly as that one would.
 
-    ``learner`` is the class of a model that is not one of ours; ``parameters`` replace stored
+    ``learner`` is the class of a model that is not one of ours, or ``path/to/file.py:Class`` (a
+    model never says which file to run: that has to come from you); ``parameters`` replace stored
     ones that this machine cannot serve (``device``, the folder in ``backbone="sentence:FOLDER"``)
     or a file cannot hold (an own ``backbone``).
     """
@@ -98,9 +114,21 @@ def load(folder: str | Path, *, learner: type[Learner] | None = None, **paramete
     if learner is None and description["learner"] not in LEARNERS:
         raise BadInput(
             f"the model in {folder} was made by learner {description['learner']!r}, which is not "
-            "one of ours: pass its class, load(folder, learner=...)."
+            f"one of ours: pass its class, load(folder, learner=...), or {own.FORM!r}."
         )
     for name, value in (description["parameters"] | parameters).items():
         persistence.require_own(name, value, Path(folder))
-    made_by = learner or LEARNERS[description["learner"]]
+    made_by = _class_for(description["learner"], learner, folder)
     return made_by._restored(description, arrays, parameters)
+
+
+def _class_for(stored: str, given: type[Learner] | str | None, folder: str | Path) -> type[Learner]:
+    if given is None:
+        return LEARNERS[stored]
+    made_by = learner_class(given) if isinstance(given, str) else given
+    if made_by.name != stored:
+        raise BadInput(
+            f"the model in {folder} was made by learner {stored!r}, but learner is "
+            f"{made_by.name!r}: pass the class that made it."
+        )
+    return made_by

@@ -165,7 +165,8 @@ def command(about: dict[str, Any]) -> str:
     >>> command({"learner": "cilf", "data": "digits", "scenario": "single", "seed": 3})
     'cilf run --learner cilf --data digits --scenario single --seed 3'
     """
-    given = [(key, about.get(key)) for key in ("learner", "data", "scenario", "seed", "scale")]
+    given = [("learner", about.get("learner_path") or about.get("learner"))]
+    given += [(key, about.get(key)) for key in ("data", "scenario", "seed", "scale")]
     given += [("query", about.get("query")), ("n-novel", about.get("n_novel"))]
     given += [(key, about.get(key)) for key in ("strategy", "propagate")]
     given = [option for option in given if option != ("strategy", "random")]
