@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cilf.benchmark import RunConfig, run_cell
-from cilf.evaluate import RunFolder, read_records
+from cilf.evaluate import RunFolder
 
 QUICK = {
     "iforest": {"n_estimators": 50},
@@ -53,7 +53,7 @@ def stop(process: subprocess.Popen[str], when: Callable[[], bool], how: signal.S
 
 
 def untimed(out: Path) -> list[dict[str, Any]]:
-    records = [record.to_json() for record in read_records(out)]
+    records = [record.to_json() for record in RunFolder.open(out).read_records()]
     for record in records:
         del record["seconds_detect"], record["seconds_update"]
     return records

@@ -12,7 +12,7 @@ from cilf.benchmark import Cell, RunConfig, run_cell
 from cilf.core import WindowRecord
 from cilf.data import Split, load_dataset
 from cilf.errors import BadConfig, BadInput
-from cilf.evaluate import RunFolder, read_records, run_stream
+from cilf.evaluate import RunFolder, run_stream
 
 QUICK = {"n_estimators": 8, "k_max": 3}
 SMALL = {"n_windows": 2, "window_size": 8}
@@ -64,7 +64,7 @@ def test_the_plan_counts_the_instances_of_each_class(finished: RunFolder) -> Non
 def test_records_are_those_of_run_stream(finished: RunFolder) -> None:
     cell = Cell.build(config(seed=3))
     expected = [r.to_json() for r in run_stream(cell.learner, cell.stream)]
-    kept = [r.to_json() for r in read_records(finished.path)]
+    kept = [r.to_json() for r in finished.read_records()]
     for record in expected + kept:
         del record["seconds_detect"], record["seconds_update"]
     assert kept == expected

@@ -9,7 +9,7 @@ import pytest
 
 from cilf.core import WindowRecord
 from cilf.errors import BadConfig, BadInput
-from cilf.evaluate import RunFolder, journal, read_records, run_stream
+from cilf.evaluate import RunFolder, journal, run_stream
 from cilf.learners import CILF, Learner
 from cilf.learners.iforest import IForest
 from cilf.stream import Stream
@@ -166,7 +166,7 @@ def test_records_without_a_checkpoint_are_not_thrown_away(
 def test_a_folder_that_only_resumes_is_no_run_folder(stream: Stream, tmp_path: Path) -> None:
     next(run_stream(forest(), stream, resume=tmp_path))
     with pytest.raises(BadInput, match=r"no run\.json"):
-        read_records(tmp_path)
+        RunFolder.open(tmp_path)
 
 
 def test_a_run_that_asked_otherwise_is_not_gone_on_with(tmp_path: Path, stream: Stream) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from cilf.core import WindowRecord
 from cilf.errors import BadInput
-from cilf.evaluate import Drawing, RunFolder, find_runs, read_records
+from cilf.evaluate import Drawing, RunFolder, find_runs
 
 
 def record(window: int) -> WindowRecord:
@@ -34,7 +34,7 @@ def run(tmp_path: Path) -> RunFolder:
 
 
 def test_records_come_back_as_they_were(run: RunFolder) -> None:
-    assert [str(r) for r in read_records(run.path)] == [str(record(1)), str(record(2))]
+    assert [str(r) for r in run.read_records()] == [str(record(1)), str(record(2))]
     assert "NaN" not in (run.path / "records.jsonl").read_text(encoding="utf-8")
 
 

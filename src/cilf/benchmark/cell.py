@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +57,7 @@ class Cell:
         return self._records(folder, new)
 
     def _records(self, folder: RunFolder, new: bool) -> Iterator[WindowRecord]:
-        asking = self.config.asking
+        asking, started = self.config.asking, time.perf_counter()
         journal = self._begin(folder, new)
         yield from journal.finished
         for step in steps(journal.learner, self.stream, asking, finished=journal.finished):
@@ -63,6 +65,8 @@ class Cell:
             folder.write_drawing(step.window.index, draw(step, seed=self.config.seed))
             journal.keep(step.record)
             yield step.record
+        if not folder.finished():
+            folder.write_run(folder.read_run() | {"finished": _ended(started)})
 
     def _begin(self, folder: RunFolder, new: bool) -> Journal:
         try:
@@ -136,6 +140,12 @@ def run_cell(
 ) -> Iterator[WindowRecord]:
     """Run what a config says into a folder; the arguments are those of :meth:`Cell.run`."""
     return Cell.build(config).run(out, resume=resume, overwrite=overwrite)
+
+
+def _ended(started: float) -> dict[str, Any]:
+    """The seconds are those since the run began, or was last resumed."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"at": now, "seconds": round(time.perf_counter() - started, 3)}
 
 
 def _planned(stream: Stream, index: int) -> dict[str, Any]:

@@ -10,6 +10,9 @@ import typer
 from cilf.errors import BadConfig
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
+TensorBoard = Annotated[
+    bool, typer.Option("--tensorboard", help="Log the records for TensorBoard too.")
+]
 Scenario = Annotated[str, typer.Option(help="single: one new class per window; multiple: several.")]
 Scale = Annotated[
     str | None, typer.Option(help="smoke, cpu or paper (default: what suits the data).")

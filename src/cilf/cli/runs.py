@@ -17,6 +17,7 @@ from cilf.cli.options import (
     Scale,
     Scenario,
     SkipBad,
+    TensorBoard,
     TestShare,
     given,
     require_outside,
@@ -96,6 +97,7 @@ def run(
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a stopped run.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an older run.")] = False,
+    tensorboard: TensorBoard = False,
     as_json: Json = False,
 ) -> None:
     """Run one learner on one stream; keeps records, pictures and checkpoints in a folder."""
@@ -124,7 +126,15 @@ def run(
     folder = out or Path("runs") / config.title
     require_outside(data, folder)
     go_on = f"Finished windows are kept in {folder}: the same command with --resume goes on."
-    _run(config, folder, resume=resume, overwrite=overwrite, as_json=as_json, go_on=go_on)
+    _run(
+        config,
+        folder,
+        resume=resume,
+        overwrite=overwrite,
+        tensorboard=tensorboard,
+        as_json=as_json,
+        go_on=go_on,
+    )
 
 
 def report(
@@ -165,14 +175,21 @@ def _run(
     *,
     resume: bool = False,
     overwrite: bool = False,
+    tensorboard: bool = False,
     as_json: bool = False,
     go_on: str,
 ) -> None:
     from cilf.benchmark import Cell
+    from cilf.evaluate import RunFolder
+    from cilf.evaluate.tensorboard import logged, require_tensorboard
 
+    if tensorboard:
+        require_tensorboard()
     with terminal.progress():
         cell = Cell.build(config)
     coming = cell.run(out, resume=resume, overwrite=overwrite)
+    if tensorboard:
+        coming = logged(coming, RunFolder(out).tensorboard)
     terminal.message(
         f"{config.learner} on {config.data}: {len(cell.stream.plan.initial)} classes to start "
         f"with, then {len(cell.stream)} windows"

@@ -2,13 +2,15 @@
 
 ``run_stream`` is a generator of records: it shows the learner what a user of it would have (the
 instances, and the labels that were asked for) and keeps the truth for the scores of ``metrics``.
-``summarize`` condenses the records; a ``RunFolder`` keeps them, and what drawings need, on disk.
+``summarize`` condenses the records; a ``RunFolder`` keeps them, and what drawings need, on disk;
+``read_records`` opens those of many runs as one pandas table.
 """
 
 from cilf.evaluate import metrics
 from cilf.evaluate.asking import Asking
+from cilf.evaluate.frames import read_records
 from cilf.evaluate.journal import Journal
-from cilf.evaluate.records import Drawing, RunFolder, find_runs, read_records
+from cilf.evaluate.records import Drawing, RunFolder, find_runs
 from cilf.evaluate.run import Step, run_stream, steps
 from cilf.evaluate.summary import summarize
 

@@ -8,6 +8,8 @@
     windows/NNN.npz     what reports draw of window NNN (see ``Drawing``)
     checkpoint/NNN/     the learner after NNN finished windows, for --resume
     report.html         made from the files above
+    tensorboard/        curves of the records, if asked for
+    log.txt, error.txt  what was said, and why it failed, in a run of a benchmark
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ from cilf.errors import BadInput
 
 FORMAT = 1
 LONGEST_EXCERPT = 200  # characters kept of a text
-MADE = ("records.jsonl", "report.html", "windows.md", "windows.csv", "windows.tex")
+TOLD = ("log.txt", "error.txt")  # may be there before there is a run
+MADE = ("records.jsonl", "report.html", "windows.md", "windows.csv", "windows.tex", *TOLD)
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,23 @@ class RunFolder:
     @property
     def report(self) -> Path:
         return self.path / "report.html"
+
+    @property
+    def tensorboard(self) -> Path:
+        return self.path / "tensorboard"
+
+    @property
+    def log(self) -> Path:
+        return self.path / "log.txt"
+
+    @property
+    def error(self) -> Path:
+        return self.path / "error.txt"
+
+    def finished(self) -> dict[str, Any] | None:
+        """When the run ended and the seconds it took; None if it has not, or there is none."""
+        ended = self.read_run().get("finished") if self.exists() else None
+        return dict(ended) if isinstance(ended, dict) else None
 
     def read_run(self) -> dict[str, Any]:
         """The content of run.json."""
@@ -139,7 +159,7 @@ class RunFolder:
     def clear(self) -> None:
         """Remove the run and its reports, and nothing else; run.json last, so that a folder that
         was cleared by half is still known for a run."""
-        for folder in (self.checkpoint, self.path / "windows"):
+        for folder in (self.checkpoint, self.tensorboard, self.path / "windows"):
             if folder.exists():
                 shutil.rmtree(folder)
         for name in (*MADE, "run.json"):
@@ -150,7 +170,7 @@ class RunFolder:
         if self.exists() or not self.path.exists():
             return []
         inside = [self.path.name] if self.path.is_file() else [p.name for p in self.path.iterdir()]
-        return sorted(name for name in inside if name != f"run.json{PENDING}")
+        return sorted(name for name in inside if name not in (*TOLD, f"run.json{PENDING}"))
 
     def _drawing(self, window: int) -> Path:
         return self.path / "windows" / f"{window:03d}.npz"
@@ -165,11 +185,6 @@ def find_runs(folder: str | Path) -> list[RunFolder]:
     if not found:
         raise BadInput(f"{folder} holds no run: name a folder that 'cilf run' wrote.")
     return found
-
-
-def read_records(folder: str | Path) -> list[WindowRecord]:
-    """The records of the run in this folder."""
-    return RunFolder.open(folder).read_records()
 
 
 def _record(line: str, place: str) -> WindowRecord:

@@ -1,0 +1,54 @@
+"""Records as curves in TensorBoard, window by window."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from cilf.core import WindowRecord
+from cilf.core.extras import optional
+from cilf.evaluate.summary import MEANS
+
+PURPOSE = "a TensorBoard log"
+COUNTS = ("n_known", "n_novel_true", "n_novel_found", "n_queried", "n_propagated")
+SECONDS = ("seconds_detect", "seconds_update")
+
+
+def require_tensorboard() -> None:
+    """Refuse to go on where TensorBoard is not installed."""
+    optional("tensorboard", extra="tensorboard", purpose=PURPOSE)
+
+
+def logged(records: Iterable[WindowRecord], folder: str | Path) -> Iterator[WindowRecord]:
+    """The same records, each written to a log in this folder as it comes.
+
+    The log is made anew, since a resumed run gives its finished records once more.
+    """
+    require_tensorboard()
+    made = optional("torch.utils.tensorboard", extra="tensorboard", purpose=PURPOSE)
+    return _logged(records, Path(folder), made.SummaryWriter)
+
+
+def _logged(
+    records: Iterable[WindowRecord], folder: Path, writer_class: Any
+) -> Iterator[WindowRecord]:
+    if folder.exists():
+        shutil.rmtree(folder)
+    with writer_class(str(folder)) as writer:
+        for record in records:
+            for tag, value in curves(record).items():
+                writer.add_scalar(tag, value, global_step=record.window)
+            writer.flush()
+            yield record
+
+
+def curves(record: WindowRecord) -> dict[str, float]:
+    """What is drawn of a record: the name of each curve and its value, where it has one."""
+    values = {f"scores/{name}": getattr(record, name) for name in MEANS}
+    values |= {f"counts/{name}": getattr(record, name) for name in COUNTS}
+    values |= {f"seconds/{name}": getattr(record, name) for name in SECONDS}
+    values |= {f"holdout/group_{group}": value for group, value in record.holdout_accuracy.items()}
+    return {name: value for name, value in values.items() if not math.isnan(value)}
