@@ -66,7 +66,7 @@ class RunConfig(BaseModel):
         try:
             config = cls(data=source, scale=scale or scales.default_scale(source), **values)
         except ValidationError as error:
-            raise BadConfig(_in_one_line(error)) from error
+            raise BadConfig(in_one_line(error)) from error
         validation.whole_number("seed", config.seed, least=0)
         learner_class(config.learner)
         validation.one_of("scenario", config.scenario, SCENARIOS)
@@ -225,6 +225,10 @@ def _means_otherwise(name: str, ours: Any, theirs: Any) -> bool:
     return name == "query" and type(ours) is not type(theirs)
 
 
-def _in_one_line(error: ValidationError) -> str:
+def in_one_line(error: ValidationError) -> str:
+    """What is wrong first."""
     first = error.errors()[0]
-    return f"{'.'.join(str(part) for part in first['loc'])} is {first['input']!r}: {first['msg']}."
+    name = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "missing":
+        return f"{name} is missing."
+    return f"{name} is {first['input']!r}: {first['msg']}."

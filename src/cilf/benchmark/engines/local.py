@@ -1,0 +1,174 @@
+"""Cells in worker processes on this machine, one thread each.
+
+Workers are spawned, never forked: torch's threads do not survive a fork. One lives until there is
+nothing left to do, so that it imports torch once. If one dies, only its cell has to go on in
+another.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+from cilf.benchmark.engines.events import MOST_LOSSES, Ended, Event, Lost, Started, n_cores
+from cilf.benchmark.job import Job, Outcome, perform
+from cilf.core import validation
+
+PATIENCE = 5.0  # seconds that a worker has to leave when told
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+class LocalEngine:
+    """Worker processes on this machine; as many as it has cores if not told."""
+
+    def __init__(self, n_workers: int | None = None) -> None:
+        if n_workers is not None:
+            validation.whole_number("jobs", n_workers, least=1)
+        self.n_slots = n_workers or n_cores()
+
+    def check(self) -> None:
+        """It works everywhere."""
+
+    def run(self, jobs: Sequence[Job]) -> Iterator[Event]:
+        """Run every job; one that fails does not stop the others."""
+        waiting, losses = deque(jobs), Counter[str]()
+        workers: list[_Worker] = []
+        try:
+            while waiting or any(worker.job for worker in workers):
+                yield from self._hand_out(waiting, workers)
+                for worker in _reporting(workers):
+                    yield _report(worker, waiting, losses)
+                workers = [worker for worker in workers if worker.alive]
+        finally:
+            for worker in workers:
+                worker.stop()
+
+    def _hand_out(self, waiting: deque[Job], workers: list[_Worker]) -> Iterator[Event]:
+        idle = [worker for worker in workers if not worker.job]
+        while waiting and (idle or len(workers) < self.n_slots):
+            if not idle:
+                workers.append(_Worker.start())
+                idle.append(workers[-1])
+            job = waiting.popleft()
+            idle.pop().give(job)
+            yield Started(job)
+
+
+@dataclass
+class _Worker:
+    process: BaseProcess
+    line: Connection  # to the process: jobs go out, outcomes come in
+    job: Job | None = None
+    alive: bool = True
+
+    @classmethod
+    def start(cls) -> _Worker:
+        context = multiprocessing.get_context("spawn")
+        line, theirs = context.Pipe()
+        process = context.Process(target=_work, args=(theirs,), daemon=True)
+        with _environment(dict.fromkeys(THREADS, "1")):
+            process.start()
+        theirs.close()  # or the line would not break when the process dies
+        return cls(process, line)
+
+    def give(self, job: Job) -> None:
+        self.job = job
+        with suppress(OSError):  # it died while it was idle: seen when its report is waited for
+            self.line.send(job)
+
+    def stop(self) -> None:
+        """What is finished is on disk, so that nothing is lost."""
+        self.line.close()
+        if self.job:
+            self.process.terminate()
+        self.process.join(PATIENCE)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+
+
+def _reporting(workers: list[_Worker]) -> list[_Worker]:
+    """Those that have something to say, or died; at least one."""
+    by_line: dict[Any, _Worker] = {worker.line: worker for worker in workers if worker.job}
+    return [by_line[line] for line in wait(list(by_line))]
+
+
+def _report(worker: _Worker, waiting: deque[Job], losses: Counter[str]) -> Event:
+    job = worker.job
+    assert job is not None  # only workers with a job are waited for
+    try:
+        outcome: Outcome = worker.line.recv()
+    except (EOFError, OSError):
+        return _lost(worker, job, waiting, losses)
+    worker.job = None
+    return Ended(job, outcome)
+
+
+def _lost(worker: _Worker, job: Job, waiting: deque[Job], losses: Counter[str]) -> Event:
+    worker.job, worker.alive = None, False
+    worker.stop()
+    why = f"its process died ({_cause(worker.process.exitcode)})"
+    losses[job.key] += 1
+    if losses[job.key] < MOST_LOSSES:
+        waiting.appendleft(job)
+        return Lost(job, why)
+    error = f"{why} {MOST_LOSSES} times, perhaps for want of memory: run fewer at once (--jobs)"
+    job.folder.mkdir(parents=True, exist_ok=True)
+    (job.folder / "error.txt").write_text(f"{error}; there is no traceback.\n", encoding="utf-8")
+    return Ended(job, Outcome(error, 0.0))
+
+
+def _cause(code: int | None) -> str:
+    """
+    >>> _cause(-9), _cause(3)
+    ('SIGKILL', 'exit code 3')
+    """
+    if code is not None and code < 0:
+        return signal.Signals(-code).name
+    return f"exit code {code}"
+
+
+# ----------------------------------------------------------------- in the worker process
+
+
+def _work(line: Connection) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who handed out the work answers
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
+    while True:
+        try:
+            job: Job = line.recv()
+        except EOFError:
+            return
+        line.send(perform(job))
+
+
+def _leave_with_parent() -> None:
+    """Do not work on when nobody waits for it: the next benchmark would meet this one."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+@contextmanager
+def _environment(variables: dict[str, str]) -> Iterator[None]:
+    """Variables that a process started inside gets; libraries read them when they are loaded."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

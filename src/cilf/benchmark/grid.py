@@ -1,0 +1,268 @@
+"""Grids: a TOML file that names many runs at once, and the cells it stands for.
+
+See docs/benchmark.md for the format.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from cilf.benchmark.config import RunConfig, in_one_line
+from cilf.core import validation
+from cilf.data import DATASETS
+from cilf.data.hub import PREFIX
+from cilf.data.paths import looks_like_path
+from cilf.errors import BadConfig, BadInput, CilfError
+from cilf.stream.queries import Query
+
+NONE = "none"  # TOML has no word for it
+DIGITS = 10  # of a cell's hash in the name of its folder
+
+T = TypeVar("T")
+
+
+def _listed(value: Any) -> Any:
+    return value if isinstance(value, list) else [value]
+
+
+Several = Annotated[list[T], BeforeValidator(_listed), Field(min_length=1)]
+"""One value or a list of them."""
+
+
+class _Table(BaseModel):
+    """A table of the file; an unknown key is answered with the nearest known one."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    @classmethod
+    def read(cls, table: Mapping[str, Any], what: str) -> Any:
+        for key in table:
+            validation.one_of(f"key of {what}", key, cls.keys())
+        try:
+            return cls(**{key: _without_none(value) for key, value in table.items()})
+        except ValidationError as error:
+            raise BadConfig(f"{what}: {in_one_line(error)}") from error
+
+    @classmethod
+    def keys(cls) -> list[str]:
+        return [field.alias or name for name, field in cls.model_fields.items()]
+
+
+class Settings(_Table):
+    """How cells are run; each value of a list makes cells of its own."""
+
+    scale: Several[str | None] = [None]
+    query: Several[Query] = [1.0]
+    n_novel: Several[int | str | None] = [None]
+    strategy: Several[str] = ["random"]
+    propagate: Several[float | None] = [None]
+
+
+class Only(_Table):
+    """Which cells an override is for; what is left out stands for all."""
+
+    learner: Several[str] | None = None
+    data: Several[str] | None = None
+    scenario: Several[str] | None = None
+    seed: Several[int] | None = None
+
+
+class Vary(_Table):
+    """Values of parameters to try, in every combination."""
+
+    parameters: dict[str, Several[Any]] = {}
+    stream: dict[str, Several[Any]] = {}
+
+    def combinations(self) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+        """(parameters, stream) of each."""
+        names = [*self.parameters, *self.stream]
+        for values in itertools.product(*self.parameters.values(), *self.stream.values()):
+            chosen = list(zip(names, values, strict=True))
+            n_parameters = len(self.parameters)
+            yield dict(chosen[:n_parameters]), dict(chosen[n_parameters:])
+
+
+class Override(Settings):
+    """Cells like the others but for some changes."""
+
+    name: str
+    only: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
+    stream: dict[str, Any] = {}
+    vary: dict[str, Any] = {}
+
+
+class Grid(Settings):
+    """Every combination of learners, data sets, scenarios and seeds, and overrides of them.
+
+    >>> grid = Grid.of({"learner": ["iforest", "one-svm"], "data": "digits", "seed": [0, 1]})
+    >>> [cell.config.title for cell in grid.cells()][:2]
+    ['iforest-digits-multiple-seed0', 'iforest-digits-multiple-seed1']
+    >>> Grid.of({"learners": "cilf"})
+    Traceback (most recent call last):
+    ...
+    cilf.errors.BadConfig: unknown key of the grid 'learners': did you mean 'learner'? Known: ...
+    """
+
+    learner: Several[str]
+    data: Several[str]
+    scenario: Several[str] = ["multiple"]
+    seed: Several[int] = [0]
+    plain: bool = True  # whether to run the cells that no override changes
+    parameters: dict[str, dict[str, Any]] = {}  # by learner
+    stream: dict[str, Any] = {}
+    loading: dict[str, dict[str, Any]] = {}  # by data set
+    override: list[dict[str, Any]] = []
+
+    @classmethod
+    def of(cls, table: Mapping[str, Any]) -> Grid:
+        """The grid that a table (as TOML gives it) describes; refused if a cell cannot be run."""
+        grid: Grid = cls.read(table, "the grid")
+        for name in grid.data:
+            _require_data(name)
+        for name in grid.parameters:
+            validation.one_of("learner in [parameters]", name, grid.learner)
+        for name in grid.loading:
+            validation.one_of("data set in [loading]", name, grid.data)
+        if not grid.cells():
+            raise BadConfig("the grid has no cell: leave out 'plain', or add an [[override]].")
+        return grid
+
+    def cells(self) -> list[GridCell]:
+        """What to run, in order; what is the same cell twice is there once."""
+        made = [cell for variant in self._variants() for cell in self._of_variant(variant)]
+        return list({cell.key: cell for cell in reversed(made)}.values())[::-1]
+
+    def _variants(self) -> list[_Variant]:
+        plain = [_Variant(None, Only(), self, {}, {})] if self.plain else []
+        return plain + [v for table in self.override for v in self._of_override(table)]
+
+    def _of_override(self, table: Mapping[str, Any]) -> Iterator[_Variant]:
+        what = f"override {table.get('name')!r}" if "name" in table else "an [[override]]"
+        override: Override = Override.read(table, what)
+        if not set(table) - {"name", "only"}:
+            raise BadConfig(f"{what} changes nothing: set or vary something, or leave it out.")
+        only: Only = Only.read(override.only, f"{what}, only")
+        self._require_among(only, what)
+        vary: Vary = Vary.read(override.vary, f"{what}, vary")
+        # What an override does not say stays as the grid has it.
+        own = {name: getattr(override, name) for name in Settings.model_fields if name in table}
+        settings = self.model_copy(update=own)
+        for parameters, stream in vary.combinations():
+            yield _Variant(
+                override.name, only, settings,
+                override.parameters | parameters, override.stream | stream,
+            )  # fmt: skip
+
+    def _require_among(self, only: Only, what: str) -> None:
+        for axis in Only.model_fields:
+            for value in getattr(only, axis) or ():
+                validation.one_of(f"{axis} in {what}", str(value), map(str, getattr(self, axis)))
+
+    def _of_variant(self, variant: _Variant) -> Iterator[GridCell]:
+        axes = [getattr(variant.only, axis) or getattr(self, axis) for axis in Only.model_fields]
+        ways = [getattr(variant.settings, name) for name in Settings.model_fields]
+        for learner, data, scenario, seed in _by_data(axes):
+            for values in itertools.product(*ways):
+                settings = dict(zip(Settings.model_fields, values, strict=True))
+                yield self._cell(
+                    variant, settings, learner=learner, data=data, scenario=scenario, seed=seed
+                )
+
+    def _cell(self, variant: _Variant, settings: dict[str, Any], **names: Any) -> GridCell:
+        parameters = self.parameters.get(names["learner"], {}) | variant.parameters
+        stream = self.stream | variant.stream
+        loading = self.loading.get(names["data"], {})
+        try:
+            config = RunConfig.of(
+                **names, **settings, parameters=parameters, stream=stream, loading=loading
+            )
+            return GridCell(config, cell_key(config), variant.name)
+        except CilfError as error:
+            where = f"override {variant.name!r}: " if variant.name else ""
+            only = " (only.learner names those it is for)" if variant.parameters else ""
+            raise BadConfig(f"{where}{error}{only}") from error
+
+
+@dataclass(frozen=True)
+class _Variant:
+    """The grid as one override has it."""
+
+    name: str | None
+    only: Only
+    settings: Settings
+    parameters: dict[str, Any]
+    stream: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class GridCell:
+    """One run of a grid."""
+
+    config: RunConfig
+    key: str  # hash of every resolved parameter
+    override: str | None = None
+
+    @property
+    def folder(self) -> str:
+        """The name of its folder."""
+        return f"{self.config.title}-{self.key}"
+
+
+def cell_key(config: RunConfig) -> str:
+    """A hash of everything a run depends on, whether it was given or is a default.
+
+    >>> names = {"learner": "iforest", "data": "digits", "scenario": "single"}
+    >>> plain = RunConfig.of(**names)
+    >>> cell_key(plain) == cell_key(RunConfig.of(**names, parameters={"n_estimators": 100}))
+    True
+    >>> cell_key(plain) == cell_key(RunConfig.of(**names, query=1))
+    False
+    """
+    text = json.dumps(config.resolved(), sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
+
+
+def read_grid(path: str | Path) -> Grid:
+    """The grid in a TOML file."""
+    try:
+        table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read ({error.strerror}): name a TOML file.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadConfig(f"{path} is no TOML ({error}): see docs/benchmark.md.") from error
+    try:
+        return Grid.of(table)
+    except CilfError as error:
+        raise BadConfig(f"{path}: {error}") from error
+
+
+def _by_data(axes: list[list[Any]]) -> Iterator[tuple[Any, Any, Any, Any]]:
+    """(learner, data, scenario, seed), with the cells of a data set together."""
+    learners, data, scenarios, seeds = axes
+    for name, scenario, learner, seed in itertools.product(data, scenarios, learners, seeds):
+        yield learner, name, scenario, seed
+
+
+def _require_data(name: str) -> None:
+    """Refuse a misspelt name now, not in every cell."""
+    if name not in DATASETS and not name.startswith(PREFIX) and not looks_like_path(name):
+        validation.one_of("data set", name, DATASETS)
+
+
+def _without_none(value: Any) -> Any:
+    """The text "none" as None, wherever it is."""
+    if isinstance(value, list):
+        return [_without_none(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _without_none(item) for name, item in value.items()}
+    return None if value == NONE else value
