@@ -94,7 +94,7 @@ class Bench:
     @classmethod
     def open(cls, grid: Grid, out: str | Path) -> Bench:
         """See what is there already; nothing is written yet."""
-        path = Path(out).absolute()
+        path = Path(out)
         _require_ours(path)
         states = {
             cell.folder: State(cell, RunFolder(path / CELLS / cell.folder)) for cell in grid.cells()
@@ -108,14 +108,16 @@ class Bench:
         """Run what is not done yet; each event comes once the states say the same."""
         engine.check()
         self._write_index()
-        jobs = [
-            Job(s.cell.config, s.cell.key, s.folder.path, self.out / LOCKS / s.name, tensorboard)
-            for s in self.among("waiting")
-        ]
-        with closing(engine.run(jobs)) as events:  # type: ignore[type-var]
+        jobs = [self._job(state, tensorboard) for state in self.among("waiting")]
+        with closing(engine.run(jobs)) as events:
             for event in events:
                 self._follow(event)
                 yield event
+
+    def _job(self, state: State, tensorboard: bool) -> Job:
+        out, cell = self.out.absolute(), state.cell
+        folder, lock = out / CELLS / cell.folder, out / LOCKS / cell.folder
+        return Job(cell.config, cell.key, folder, lock, tensorboard)
 
     def among(self, status: Status) -> list[State]:
         """The cells that are there now."""

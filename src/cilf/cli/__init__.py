@@ -16,8 +16,8 @@ import typer
 from typer.exceptions import TyperException
 
 from cilf import terminal
-from cilf.cli import listings, runs
-from cilf.cli.runs import INTERRUPTED
+from cilf.cli import bench, listings, runs
+from cilf.cli.options import INTERRUPTED
 from cilf.errors import CilfError
 
 DONE, FAILED, REFUSED = 0, 1, 2
@@ -27,7 +27,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (runs.demo, runs.run, runs.report, listings.learners):
+for command in (runs.demo, runs.run, bench.bench, runs.report, listings.learners):
     app.command()(command)
 app.add_typer(listings.data_app, name="data", help="List the data sets, or show the stream of one.")
 

@@ -9,6 +9,8 @@ import typer
 
 from cilf.errors import BadConfig
 
+INTERRUPTED = 130  # exit code of a command that was stopped from the keyboard
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 TensorBoard = Annotated[
     bool, typer.Option("--tensorboard", help="Log the records for TensorBoard too.")

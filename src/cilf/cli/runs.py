@@ -9,6 +9,7 @@ import typer
 
 from cilf import terminal
 from cilf.cli.options import (
+    INTERRUPTED,
     Changes,
     ContentColumn,
     ImageSize,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 DEMO_SEED = 0
 DEMO_OUT = Path("runs/demo")
-INTERRUPTED = 130  # exit code of a command that was stopped from the keyboard
 
 
 def demo(

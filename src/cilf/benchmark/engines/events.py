@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -48,7 +48,7 @@ class Engine(Protocol):
     def n_slots(self) -> int:
         """How many cells can run at once."""
 
-    def run(self, jobs: Sequence[Job]) -> Iterator[Event]:
+    def run(self, jobs: Sequence[Job]) -> Generator[Event]:
         """Run every job; one that fails does not stop the others."""
 
 

@@ -12,7 +12,7 @@ import os
 import signal
 import threading
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -38,7 +38,7 @@ class LocalEngine:
     def check(self) -> None:
         """It works everywhere."""
 
-    def run(self, jobs: Sequence[Job]) -> Iterator[Event]:
+    def run(self, jobs: Sequence[Job]) -> Generator[Event]:
         """Run every job; one that fails does not stop the others."""
         waiting, losses = deque(jobs), Counter[str]()
         workers: list[_Worker] = []
@@ -88,8 +88,7 @@ class _Worker:
     def stop(self) -> None:
         """What is finished is on disk, so that nothing is lost."""
         self.line.close()
-        if self.job:
-            self.process.terminate()
+        self.process.terminate()
         self.process.join(PATIENCE)
         if self.process.is_alive():
             self.process.kill()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,7 @@ class RayEngine:
         """Refuse to begin where Ray is not installed."""
         optional("ray", extra="cluster", purpose="the engine 'ray'")
 
-    def run(self, jobs: Sequence[Job]) -> Iterator[Event]:
+    def run(self, jobs: Sequence[Job]) -> Generator[Event]:
         """Run every job; one that fails does not stop the others."""
         waiting = deque(jobs)
         running: dict[Any, Job] = {}

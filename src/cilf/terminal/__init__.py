@@ -35,18 +35,19 @@ def _stdout() -> Console:
     return Console(highlight=False, soft_wrap=True)
 
 
-def _stderr() -> Console:
+def stderr() -> Console:
+    """Where a person who waits looks."""
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def message(text: str) -> None:
     """A line for the person who waits."""
-    _stderr().print(escape(text))
+    stderr().print(escape(text))
 
 
 def problem(text: str) -> None:
     """The one line that says why nothing came of it."""
-    _stderr().print(f"[red]error:[/red] {escape(' '.join(text.split()))}")
+    stderr().print(f"[red]error:[/red] {escape(' '.join(text.split()))}")
 
 
 def print_line(text: str) -> None:
@@ -160,7 +161,7 @@ def progress_of(n_windows: int) -> Iterator[Watch]:
 
 
 def _bars() -> Progress:
-    console = _stderr()
+    console = stderr()
     return Progress(
         TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(),
         TimeElapsedColumn(), console=console, transient=True, disable=not console.is_terminal,

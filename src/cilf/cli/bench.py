@@ -1,0 +1,104 @@
+"""``cilf bench``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cilf import terminal
+from cilf.cli.options import INTERRUPTED, Json, TensorBoard
+from cilf.core import validation
+from cilf.errors import BadConfig
+
+if TYPE_CHECKING:
+    from cilf.benchmark.bench import Bench
+    from cilf.benchmark.engines import Engine
+
+FAILED = 1
+ON_RAY = "Engine ray"
+
+
+def bench(
+    grid: Annotated[Path, typer.Argument(metavar="GRID.toml", help="What to run.")],
+    out: Annotated[Path | None, typer.Option(help="Where it goes (default: runs/GRID).")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", help="Cells at once (default: as many as fit).")
+    ] = None,
+    engine: Annotated[
+        str, typer.Option(metavar="local|ray", help="Processes on this machine, or a Ray cluster.")
+    ] = "local",
+    address: Annotated[
+        str | None,
+        typer.Option(help="Of a cluster that is there, or 'auto'.", rich_help_panel=ON_RAY),
+    ] = None,
+    gpu_share: Annotated[
+        float | None,
+        typer.Option(
+            help="Part of a GPU for each cell; 0.25 puts four on one.", rich_help_panel=ON_RAY
+        ),
+    ] = None,
+    tensorboard: TensorBoard = False,
+    as_json: Json = False,
+) -> None:
+    """Run every cell of a grid that is not done yet; stopped or killed, it goes on."""
+    from cilf.benchmark.bench import Bench
+    from cilf.benchmark.grid import read_grid
+    from cilf.evaluate.tensorboard import require_tensorboard
+
+    runner = _engine(engine, jobs, address, gpu_share)
+    runner.check()
+    if tensorboard:
+        require_tensorboard()
+    opened = Bench.open(read_grid(grid), out or Path("runs") / grid.stem)
+    _run(opened, runner, tensorboard)
+    _show(opened, grid, as_json)
+    if opened.count("failed"):
+        raise typer.Exit(FAILED)
+
+
+def _engine(name: str, jobs: int | None, address: str | None, gpu_share: float | None) -> Engine:
+    from cilf.benchmark.engines import ENGINES, LocalEngine, RayEngine
+
+    if validation.one_of("engine", name, ENGINES) == "ray":
+        return RayEngine(jobs, address=address, gpu_share=gpu_share or 0.0)
+    for option, value in (("--address", address), ("--gpu-share", gpu_share)):
+        if value is not None:
+            raise BadConfig(f"{option} is for --engine ray: give that too, or leave it out.")
+    return LocalEngine(jobs)
+
+
+def _run(bench: Bench, engine: Engine, tensorboard: bool) -> None:
+    from cilf.terminal.bench import announce, following
+
+    announce(bench, engine)
+    try:
+        with following(bench, engine) as watch:
+            for _ in watch.events(bench.run(engine, tensorboard=tensorboard)):
+                pass
+    except KeyboardInterrupt:
+        done = f"{bench.count('done')} of {len(bench.states)} cells are done"
+        terminal.message(f"stopped. {done}: the same command goes on.")
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _show(bench: Bench, grid: Path, as_json: bool) -> None:
+    from cilf.terminal.bench import print_results
+
+    failed = bench.among("failed")
+    for state in failed:
+        terminal.message(f"failed: {state.name}: {state.error} ({state.folder.error})")
+    if as_json:
+        terminal.print_json(
+            {
+                "grid": str(grid),
+                "out": str(bench.out),
+                "n_done": bench.count("done"),
+                "n_failed": len(failed),
+                "cells": [state.to_json() for state in bench.states.values()],
+            }
+        )
+        return
+    print_results(bench)
+    terminal.print_line(f"{bench.count('done')} of {len(bench.states)} cells done: {bench.out}")
