@@ -19,7 +19,8 @@ from cilf.core import validation
 from cilf.core.extras import optional
 from cilf.errors import BadConfig
 
-LOOPBACK = "127.0.0.1"
+# Ray reads this when it is imported: set to 0, a cluster made here is not seen from outside.
+BEYOND_THIS_MACHINE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 OURS = "CILF_"  # variables that begin so are passed on to the nodes
 GLANCE = 1.0  # seconds between looks at how large the cluster is
 
@@ -45,7 +46,7 @@ class RayEngine:
 
     def check(self) -> None:
         """Refuse to begin where Ray is not installed."""
-        optional("ray", extra="cluster", purpose="the engine 'ray'")
+        self._ray()
 
     def run(self, jobs: Sequence[Job]) -> Generator[Event]:
         """Run every job; one that fails does not stop the others."""
@@ -71,14 +72,12 @@ class RayEngine:
 
     @contextmanager
     def _connected(self) -> Iterator[Any]:
-        ray = optional("ray", extra="cluster", purpose="the engine 'ray'")
+        ray = self._ray()
         if ray.is_initialized():  # by whoever called: theirs to end
             yield ray
             return
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # reports go to nobody unasked
-        options: dict[str, Any] = {"address": self.address} if self.address else {
-            "num_cpus": self.n_slots, "include_dashboard": False, "_node_ip_address": LOOPBACK,
-        }  # fmt: skip
+        own = {"num_cpus": self.n_slots, "include_dashboard": False}
+        options = own if self.address is None else {"address": self.address}
         try:
             ray.init(log_to_driver=False, logging_level="ERROR", **options)
         except ConnectionError as error:
@@ -90,6 +89,12 @@ class RayEngine:
             yield ray
         finally:
             ray.shutdown()
+
+    def _ray(self) -> Any:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # reports go to nobody unasked
+        if self.address is None:
+            os.environ.setdefault(BEYOND_THIS_MACHINE, "0")
+        return optional("ray", extra="cluster", purpose="the engine 'ray'")
 
     def _room(self, ray: Any) -> int:
         """How many cells the cluster can run at once, as it is now."""
