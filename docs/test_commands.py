@@ -9,20 +9,45 @@ from pathlib import Path
 import pytest
 
 from cilf import cli
+from cilf.benchmark import read_grid
 
-PAGES = ("own_data.md", "queries.md")
+PAGES = ("benchmark.md", "own_data.md", "queries.md")
+
+
+def blocks(page: str, kind: str) -> list[str]:
+    text = (Path(__file__).parent / page).read_text()
+    return re.findall(rf"^```{kind}\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
 
 
 def commands(page: str) -> list[str]:
-    text = (Path(__file__).parent / page).read_text()
-    blocks = re.findall(r"^```sh\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
-    return [line for block in blocks for line in block.splitlines() if line]
+    return [line for block in blocks(page, "sh") for line in block.splitlines() if line]
 
 
-@pytest.mark.parametrize("command", [line for page in PAGES for line in commands(page)])
-def test_a_command_works(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def files(page: str) -> dict[str, str]:
+    """The TOML files of a page, each with its name in the first line."""
+    found = blocks(page, "toml")
+    return {block.partition("\n")[0].removeprefix("# "): block for block in found}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_commands_of_a_page_work(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, text in files(page).items():
+        Path(name).write_text(text, encoding="utf-8")
+    for command in commands(page):
+        run(command, capsys)
+
+
+def test_every_grid_of_a_page_can_be_read() -> None:
+    for name, text in files("benchmark.md").items():
+        Path(name).write_text(text, encoding="utf-8")
+    assert len(read_grid("compare.toml").cells()) == 12
+    cells = read_grid("weights.toml").cells()
+    assert [cell.config.parameters["lambda2"] for cell in cells] == [0.1, 1.0, 0.1, 1.0]
+
+
+def run(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     program, *arguments = shlex.split(command)
     assert program == "cilf"
     with pytest.raises(SystemExit) as left:
         cli.main(arguments)
-    assert left.value.code == 0, capsys.readouterr().err
+    assert left.value.code == 0, command + capsys.readouterr().err

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cilf.evaluate import RunFolder
+from cilf.evaluate import RunFolder, find_runs
 
 PAGE = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
 FILE = "nearest_mean.py"
@@ -25,6 +25,8 @@ def test_the_learner_it_shows_is_checked_run_resumed_reported_and_loaded(
     learner, check, load = blocks("python")
     assert len(learner.splitlines()) < 60
     Path(FILE).write_text(learner, encoding="utf-8")
+    (grid,) = blocks("toml")
+    Path(grid.partition("\n")[0].removeprefix("# ")).write_text(grid, encoding="utf-8")
     monkeypatch.syspath_prepend(".")
     exec(check, {})
     for command in "".join(blocks("sh")).splitlines():
@@ -38,4 +40,5 @@ def test_the_learner_it_shows_is_checked_run_resumed_reported_and_loaded(
     exec(load, names)
     assert len(names["learner"].classes_) == 10
     assert len(RunFolder.open("runs/mine").read_records()) == int(names["newest"].name)
+    assert len(find_runs("runs/compared")) == 4
     assert RunFolder.open("runs/wide").read_run()["parameters"]["reach"] == 0.99

@@ -53,6 +53,7 @@ class RayEngine:
         waiting = deque(jobs)
         running: dict[Any, Job] = {}
         with self._connected() as ray:
+            self._require_gpus(ray)
             task = ray.remote(_perform_there).options(
                 num_cpus=1, num_gpus=self.gpu_share, max_retries=MOST_LOSSES
             )
@@ -76,7 +77,7 @@ class RayEngine:
         if ray.is_initialized():  # by whoever called: theirs to end
             yield ray
             return
-        own = {"num_cpus": self.n_slots, "include_dashboard": False}
+        own = {"address": "local", "num_cpus": self.n_slots, "include_dashboard": False}
         options = own if self.address is None else {"address": self.address}
         try:
             ray.init(log_to_driver=False, logging_level="ERROR", **options)
@@ -101,13 +102,14 @@ class RayEngine:
         there = ray.cluster_resources()
         room = int(there.get("CPU", 0))
         if self.gpu_share:
-            gpus = there.get("GPU", 0)
-            if not gpus:
-                raise BadConfig(
-                    f"gpu_share is {self.gpu_share:g}, but the cluster has no GPU: leave it out."
-                )
-            room = min(room, int(gpus / self.gpu_share))
+            room = min(room, int(there.get("GPU", 0) / self.gpu_share))
         return max(1, min(room, self.n_workers or room))
+
+    def _require_gpus(self, ray: Any) -> None:
+        if self.gpu_share and not ray.cluster_resources().get("GPU"):
+            raise BadConfig(
+                f"gpu_share is {self.gpu_share:g}, but the cluster has no GPU: leave it out."
+            )
 
 
 def _perform_there(job: Job, folder: str, variables: dict[str, str]) -> Outcome:
