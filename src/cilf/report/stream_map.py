@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import io
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cilf.core import Label, validation
-from cilf.core.extras import optional
-from cilf.core.files import make_folder, replace_file
-from cilf.core.notices import notice
+from cilf.core import Label
+from cilf.report.pictures import matplotlib, write_picture
 from cilf.stream import Stream
 
-FORMATS: dict[str, dict[str, str | None]] = {  # and what to leave out, so that equal maps are equal
-    ".png": {"Software": None},
-    ".svg": {"Date": None},
-}
-DPI = 150
 LONGEST_NAME = 28  # letters of a class name that are shown
 MOST_NUMBERED = 20  # classes, or windows, up to which there is room for numbers
 LONGEST = 80.0  # inches of a side; rows and columns get narrower to stay below
@@ -83,33 +74,13 @@ def draw_stream_map(stream: Stream, path: Path) -> Path:
     One row is a class, in order of arrival, one column a window. Equal streams give equal files
     with the same version of matplotlib.
     """
-    suffix = validation.one_of("format of a picture", path.suffix.lower(), FORMATS)
-    content = _rendered(stream_figure(stream), suffix)
-    make_folder(path.parent)
-    replace_file(path, content)
-    return path
-
-
-def _rendered(figure: Any, suffix: str) -> bytes:
-    content = io.BytesIO()
-    # Text stays text in an SVG, so that every alphabet shows and can be searched.
-    settings = {"svg.hashsalt": "cilf", "svg.fonttype": "none"}
-    with (
-        _matplotlib("matplotlib").rc_context(settings),
-        warnings.catch_warnings(record=True) as said,
-    ):
-        warnings.filterwarnings("always", message="Glyph .* missing")
-        metadata = FORMATS[suffix]
-        figure.savefig(content, format=suffix[1:], dpi=DPI, metadata=metadata, bbox_inches="tight")
-    if said and suffix == ".png":
-        notice("the font of the picture lacks letters of some class names: an .svg shows them.")
-    return content.getvalue()
+    return write_picture(stream_figure(stream), path)
 
 
 def stream_figure(stream: Stream) -> Any:
     """The map as a figure of matplotlib that belongs to no window system."""
     layout = _Layout(len(stream.plan.arrivals), len(stream))
-    figure = _matplotlib("matplotlib.figure").Figure(figsize=layout.size)
+    figure = matplotlib("matplotlib.figure").Figure(figsize=layout.size)
     axes = figure.add_axes((0, 0, 1, 1))
     paint_stream_map(axes, stream, layout.row)
     return figure
@@ -173,8 +144,8 @@ def _cells(stream: Stream) -> Iterator[_Cell]:
 
 
 def _paint_cells(axes: Any, cells: list[_Cell]) -> None:
-    rectangle = _matplotlib("matplotlib.patches").Rectangle
-    collection = _matplotlib("matplotlib.collections").PatchCollection
+    rectangle = matplotlib("matplotlib.patches").Rectangle
+    collection = matplotlib("matplotlib.collections").PatchCollection
     for state, fill in FILL.items():
         squares = [rectangle((cell.x, cell.y), 1, 1) for cell in cells if cell.state == state]
         axes.add_collection(
@@ -255,7 +226,7 @@ def _between(stream: Stream, first: int, last: int) -> str:
 
 
 def _legend(axes: Any, stream: Stream) -> None:
-    patches, lines = _matplotlib("matplotlib.patches"), _matplotlib("matplotlib.lines")
+    patches, lines = matplotlib("matplotlib.patches"), matplotlib("matplotlib.lines")
     handles = [patches.Patch(facecolor=FILL[state], label=MEANING[state]) for state in FILL]
     if _vanished(stream):
         mark = {"marker": "|", "markersize": 10, "markeredgewidth": 3, "linestyle": "none"}
@@ -264,7 +235,3 @@ def _legend(axes: Any, stream: Stream) -> None:
         handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=9,
         borderaxespad=0,
     )  # fmt: skip
-
-
-def _matplotlib(module: str) -> Any:
-    return optional(module, extra="report", purpose="drawing maps of streams")
