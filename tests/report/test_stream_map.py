@@ -215,6 +215,6 @@ def test_without_matplotlib_the_extra_is_named(
     stream: Stream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(BadConfig, match=r"drawing maps of streams needs matplotlib: pip install"):
+    with pytest.raises(BadConfig, match=r"drawing pictures needs matplotlib: pip install"):
         draw_stream_map(stream, tmp_path / "map.png")
     assert not (tmp_path / "map.png").exists()
