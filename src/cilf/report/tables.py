@@ -20,6 +20,7 @@ _LATEX = {
     "^": r"\textasciicircum{}",
     MISSING: "--",
     "±": r"$\pm$",
+    "\N{DAGGER}": r"$^\dagger$",
 } | {sign: f"\\{sign}" for sign in "&%$#_{}"}
 
 

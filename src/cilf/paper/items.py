@@ -1,0 +1,122 @@
+"""The paper's tables and figures by name: the cells each is made of, and what makes it of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cilf.paper import curves, maps, tables
+from cilf.paper.results import Cell, Making
+from cilf.paper.setup import DATA, DETECTORS, JOINT, SYSTEMS, Setup
+
+SINGLE, MULTIPLE = SCENARIOS = ("single", "multiple")
+SHARES = (0.2, 0.4, 0.6, 0.8, 1.0)  # of the instances believed novel whose labels are asked for
+LAMBDAS = (0.01, 0.1, 1.0, 10.0, 100.0)
+FEW_LAMBDAS = (0.01, 1.0, 100.0)  # at the smallest scale
+CIFAR10 = ("cifar10",)
+MAPPED = ("cpe", "dtc", "cilf")
+TIMED = ("odin-cnn", "cfo", "cpe", "dtc", "cilf")
+
+Draw = Callable[[Making, str, str], list[Path]]
+"""(what it is made of, name of the item, title) -> the files that were written."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """A table or a figure, and the runs it is made of."""
+
+    name: str
+    title: str
+    cells: Callable[[Setup], list[Cell]]
+    draw: Draw
+
+
+def _compared(learners: Sequence[str], data: Sequence[str], scenario: str) -> list[Cell]:
+    return [Cell(learner, name, scenario) for name in data for learner in learners]
+
+
+def _detection(name: str, scenario: str) -> Item:
+    return Item(
+        name,
+        f"Novel class detection, scenario {scenario}",
+        lambda setup: _compared(setup.learners_for(DETECTORS), setup.data_for(DATA), scenario),
+        tables.write_detection,
+    )
+
+
+def _forgetting(name: str, scenario: str) -> Item:
+    def cells(setup: Setup) -> list[Cell]:
+        learners = (*setup.learners_for(SYSTEMS), JOINT)
+        return _compared(learners, setup.data_for(DATA), scenario)
+
+    title = f"Forgetting (less is better), scenario {scenario}"
+    return Item(name, title, cells, tables.write_forgetting)
+
+
+def _windows(name: str, scenario: str) -> Item:
+    return Item(
+        name,
+        f"Metrics on known classes in each window, scenario {scenario}",
+        lambda setup: _compared(setup.learners_for(DETECTORS), setup.data_for(CIFAR10), scenario),
+        curves.write_windows,
+    )
+
+
+def _maps(name: str, scenario: str) -> Item:
+    return Item(
+        name,
+        f"What learners see of each window, scenario {scenario}",
+        lambda setup: _compared(setup.learners_for(MAPPED), setup.data_for(CIFAR10), scenario),
+        maps.write_windows,
+    )
+
+
+def _asked(setup: Setup) -> list[Cell]:
+    return [
+        Cell(learner, data, scenario, query=share)
+        for data in setup.data_for(CIFAR10)
+        for learner in setup.learners_for(["cilf"])
+        for scenario in SCENARIOS
+        for share in SHARES
+    ]
+
+
+def _weighted(setup: Setup) -> list[Cell]:
+    weights = FEW_LAMBDAS if setup.scale == "smoke" else LAMBDAS
+    return [
+        Cell("cilf", data, scenario, parameters=(("lambda1", one), ("lambda2", two)))
+        for data in setup.data_for(CIFAR10)
+        for scenario in SCENARIOS
+        for one in weights
+        for two in weights
+    ]
+
+
+def _timed(setup: Setup) -> list[Cell]:
+    data = setup.data_for(["cifar10", "cifar50"])
+    return _compared(setup.learners_for(TIMED), data, MULTIPLE)
+
+
+def _no_runs(setup: Setup) -> list[Cell]:
+    return []
+
+
+ITEMS: dict[str, Item] = {
+    item.name: item
+    for item in (
+        Item("figure2", "Classes 0 to 4 are known, 5 and 6 new", _no_runs, maps.write_confusion),
+        _detection("table2", SINGLE),
+        _forgetting("table3", SINGLE),
+        _detection("table4", MULTIPLE),
+        _forgetting("table5", MULTIPLE),
+        Item("figure4", "Which class comes when", _no_runs, maps.write_streams),
+        _maps("figure5", SINGLE),
+        _windows("figure6", SINGLE),
+        _maps("figure7", MULTIPLE),
+        _windows("figure8", MULTIPLE),
+        Item("figure9", "Labels asked for, and performance", _asked, curves.write_queries),
+        Item("figure10", "AUROC by the weights λ1 and λ2", _weighted, curves.write_weights),
+        Item("figure11", "Execution time, scenario multiple", _timed, curves.write_times),
+    )
+}
