@@ -117,6 +117,8 @@ def bar_panels(panels: Mapping[str, Mapping[str, Mapping[str, float]]], y_label:
         axis.set_xticks(range(len(groups)), list(groups), rotation=20)
         axis.set_title(title)
         axis.set_yscale("log")
+        axis.yaxis.set_major_formatter("{x:g}")
+        axis.yaxis.set_minor_formatter("")
         axis.set_ylabel(y_label)
         axis.legend(frameon=False)
     return figure
@@ -154,7 +156,7 @@ def map_panels(rows: Mapping[str, Mapping[str, Map]], order: Sequence[str]) -> A
         named = [name for name in order if name in handles]
         figure.legend(
             [handles[name] for name in named], named, loc="outside right center", frameon=False,
-            title="class (ring: new)",
+            title="class (ring: new)", markerscale=2,
         )  # fmt: skip
     return figure
 
@@ -166,6 +168,6 @@ def _draw_map(axis: Any, drawn: Map, styles: Mapping[str, Style]) -> None:
         colour, mark = styles[name]
         fill = {"facecolors": "none", "edgecolors": colour} if new else {"color": colour}
         axis.scatter(
-            *drawn.places[rows].T, s=9 if new else 5, marker=mark, linewidths=0.8 if new else 0,
+            *drawn.places[rows].T, s=12 if new else 8, marker=mark, linewidths=0.8 if new else 0,
             label=name, zorder=3 if new else 2, **fill,
         )  # fmt: skip
