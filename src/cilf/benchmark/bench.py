@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -94,11 +94,14 @@ class Bench:
     @classmethod
     def open(cls, grid: Grid, out: str | Path) -> Bench:
         """See what is there already; nothing is written yet."""
+        return cls.of_cells(grid.cells(), out)
+
+    @classmethod
+    def of_cells(cls, cells: Iterable[GridCell], out: str | Path) -> Bench:
+        """The same for cells that no grid describes."""
         path = Path(out)
         _require_ours(path)
-        states = {
-            cell.folder: State(cell, RunFolder(path / CELLS / cell.folder)) for cell in grid.cells()
-        }
+        states = {cell.folder: State(cell, RunFolder(path / CELLS / cell.folder)) for cell in cells}
         bench = cls(path, states)
         for state in states.values():
             bench._look(state)

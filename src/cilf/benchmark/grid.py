@@ -212,6 +212,11 @@ class GridCell:
     key: str  # hash of every resolved parameter
     override: str | None = None
 
+    @classmethod
+    def of(cls, config: RunConfig) -> GridCell:
+        """The cell of a config that no override changes."""
+        return cls(config, cell_key(config))
+
     @property
     def folder(self) -> str:
         """The name of its folder."""

@@ -16,7 +16,7 @@ import typer
 from typer.exceptions import TyperException
 
 from cilf import terminal
-from cilf.cli import bench, listings, runs
+from cilf.cli import bench, listings, paper, runs
 from cilf.cli.options import INTERRUPTED
 from cilf.errors import CilfError
 
@@ -27,7 +27,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (runs.demo, runs.run, bench.bench, runs.report, listings.learners):
+for command in (runs.demo, runs.run, bench.bench, paper.paper, runs.report, listings.learners):
     app.command()(command)
 app.add_typer(listings.data_app, name="data", help="List the data sets, or show the stream of one.")
 

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cilf import terminal
-from cilf.cli.options import INTERRUPTED, Json, TensorBoard
+from cilf.cli.options import (
+    INTERRUPTED,
+    Address,
+    EngineName,
+    GpuShare,
+    Jobs,
+    Json,
+    TensorBoard,
+)
 from cilf.core import validation
 from cilf.errors import BadConfig
 
@@ -17,28 +25,15 @@ if TYPE_CHECKING:
     from cilf.benchmark.engines import Engine
 
 FAILED = 1
-ON_RAY = "Engine ray"
 
 
 def bench(
     grid: Annotated[Path, typer.Argument(metavar="GRID.toml", help="What to run.")],
     out: Annotated[Path | None, typer.Option(help="Where it goes (default: runs/GRID).")] = None,
-    jobs: Annotated[
-        int | None, typer.Option(metavar="N", help="Cells at once (default: as many as fit).")
-    ] = None,
-    engine: Annotated[
-        str, typer.Option(metavar="local|ray", help="Processes on this machine, or a Ray cluster.")
-    ] = "local",
-    address: Annotated[
-        str | None,
-        typer.Option(help="Of a cluster that is there, or 'auto'.", rich_help_panel=ON_RAY),
-    ] = None,
-    gpu_share: Annotated[
-        float | None,
-        typer.Option(
-            help="Part of a GPU for each cell; 0.25 puts four on one.", rich_help_panel=ON_RAY
-        ),
-    ] = None,
+    jobs: Jobs = None,
+    engine: EngineName = "local",
+    address: Address = None,
+    gpu_share: GpuShare = None,
     tensorboard: TensorBoard = False,
     as_json: Json = False,
 ) -> None:
@@ -47,18 +42,20 @@ def bench(
     from cilf.benchmark.grid import read_grid
     from cilf.evaluate.tensorboard import require_tensorboard
 
-    runner = _engine(engine, jobs, address, gpu_share)
+    runner = make_engine(engine, jobs, address, gpu_share)
     runner.check()
     if tensorboard:
         require_tensorboard()
     opened = Bench.open(read_grid(grid), out or Path("runs") / grid.stem)
-    _run(opened, runner, tensorboard)
+    run_bench(opened, runner, tensorboard=tensorboard)
     _show(opened, grid, as_json)
     if opened.count("failed"):
         raise typer.Exit(FAILED)
 
 
-def _engine(name: str, jobs: int | None, address: str | None, gpu_share: float | None) -> Engine:
+def make_engine(
+    name: str, jobs: int | None, address: str | None, gpu_share: float | None
+) -> Engine:
     from cilf.benchmark.engines import ENGINES, LocalEngine, RayEngine
 
     if validation.one_of("engine", name, ENGINES) == "ray":
@@ -69,7 +66,8 @@ def _engine(name: str, jobs: int | None, address: str | None, gpu_share: float |
     return LocalEngine(jobs)
 
 
-def _run(bench: Bench, engine: Engine, tensorboard: bool) -> None:
+def run_bench(bench: Bench, engine: Engine, *, tensorboard: bool = False) -> None:
+    """Run what is not done yet, with what a person sees of it."""
     from cilf.terminal.bench import announce, following
 
     announce(bench, engine)
@@ -86,19 +84,22 @@ def _run(bench: Bench, engine: Engine, tensorboard: bool) -> None:
 def _show(bench: Bench, grid: Path, as_json: bool) -> None:
     from cilf.terminal.bench import print_results
 
-    failed = bench.among("failed")
-    for state in failed:
-        terminal.message(f"failed: {state.name}: {state.error} ({state.folder.error})")
+    show_failed(bench)
     if as_json:
         terminal.print_json(
             {
                 "grid": str(grid),
                 "out": str(bench.out),
                 "n_done": bench.count("done"),
-                "n_failed": len(failed),
+                "n_failed": bench.count("failed"),
                 "cells": [state.to_json() for state in bench.states.values()],
             }
         )
         return
     print_results(bench)
     terminal.print_line(f"{bench.count('done')} of {len(bench.states)} cells done: {bench.out}")
+
+
+def show_failed(bench: Bench) -> None:
+    for state in bench.among("failed"):
+        terminal.message(f"failed: {state.name}: {state.error} ({state.folder.error})")

@@ -15,6 +15,26 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document inst
 TensorBoard = Annotated[
     bool, typer.Option("--tensorboard", help="Log the records for TensorBoard too.")
 ]
+ON_RAY = "Engine ray"
+Jobs = Annotated[
+    int | None, typer.Option(metavar="N", help="Cells at once (default: as many as fit).")
+]
+EngineName = Annotated[
+    str,
+    typer.Option(
+        "--engine", metavar="local|ray", help="Processes on this machine, or a Ray cluster."
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(help="Of a cluster that is there, or 'auto'.", rich_help_panel=ON_RAY),
+]
+GpuShare = Annotated[
+    float | None,
+    typer.Option(
+        help="Part of a GPU for each cell; 0.25 puts four on one.", rich_help_panel=ON_RAY
+    ),
+]
 Scenario = Annotated[str, typer.Option(help="single: one new class per window; multiple: several.")]
 Scale = Annotated[
     str | None, typer.Option(help="smoke, cpu or paper (default: what suits the data).")

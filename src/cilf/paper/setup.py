@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cilf.core import validation
+from cilf.learners.own import is_own
+
 DETECTORS = (
     "iforest", "one-svm", "lacu-svm", "senc-mas", "odin-cnn", "cfo", "cpe", "dtc", "cilf",
 )  # fmt: skip
@@ -32,6 +35,33 @@ class Setup:
     seeds: tuple[int, ...] | None = None
     learners: tuple[str, ...] | None = None
     own: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        scale: str,
+        data: Sequence[str] | None = None,
+        seeds: Sequence[int] | None = None,
+        learners: Sequence[str] | None = None,
+    ) -> Setup:
+        """As the command line gives it: learners of the paper choose, files add.
+
+        >>> Setup.of(scale="smoke", learners=["cilf", "mine.py:Mine"]).learners_for(DETECTORS)
+        ('cilf', 'mine.py:Mine')
+        """
+        validation.one_of("scale", scale, SEEDS)
+        own = tuple(name for name in learners or () if is_own(name))
+        named = tuple(name for name in learners or () if name not in own)
+        for name in named:
+            validation.one_of("learner", name, [*SYSTEMS, JOINT])
+        return cls(
+            scale,
+            None if data is None else tuple(data),
+            None if seeds is None else tuple(seeds),
+            named or None,
+            own,
+        )
 
     def data_for(self, paper: Sequence[str]) -> tuple[str, ...]:
         """The data sets of an item for which the paper takes these."""

@@ -1,0 +1,64 @@
+"""From names of items to files: the cells to run, then the tables and figures of what was run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from cilf.benchmark import RunConfig
+from cilf.benchmark.bench import CELLS, Bench
+from cilf.benchmark.grid import GridCell
+from cilf.core import progress, validation
+from cilf.paper.items import ITEMS, Item
+from cilf.paper.results import Making, finished
+from cilf.paper.setup import Setup
+
+ALL = "all"
+KEPT = "maps"  # below a folder of the paper: what takes long and is no run
+
+
+def chosen(names: Sequence[str]) -> list[Item]:
+    """The items of these names; "all" stands for every one.
+
+    >>> [item.name for item in chosen(["figure4", "table2"])]
+    ['figure4', 'table2']
+    """
+    if ALL in names:
+        return list(ITEMS.values())
+    return [ITEMS[validation.one_of("item", name, [*ITEMS, ALL])] for name in names]
+
+
+def open_bench(items: Iterable[Item], setup: Setup, out: Path) -> Bench:
+    """The cells of these items; one that several share is there once."""
+    configs = [
+        cell.config(setup, seed)
+        for item in items
+        for cell in item.cells(setup)
+        for seed in setup.repetitions
+    ]
+    return Bench.of_cells([GridCell.of(config) for config in configs], out)
+
+
+class Made(NamedTuple):
+    """An item that was made."""
+
+    item: Item
+    files: list[Path]
+    n_missing: int  # runs that are not finished
+
+
+def make(items: Sequence[Item], setup: Setup, out: Path) -> Iterator[Made]:
+    """Tables and figures of the finished runs below ``out``."""
+
+    def place(config: RunConfig) -> Path:
+        return out / CELLS / GridCell.of(config).folder
+
+    for number, item in enumerate(items):
+        progress.report("tables and figures", number, len(items))
+        cells = item.cells(setup)
+        results = finished(cells, setup, place)
+        there = sum(len(runs) for runs in results.values())
+        making = Making(setup, results, out, out / KEPT)
+        files = item.draw(making, item.name, item.title) if there or not cells else []
+        yield Made(item, files, len(cells) * len(setup.repetitions) - there)
