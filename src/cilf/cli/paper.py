@@ -62,13 +62,7 @@ def paper(
 def _show(bench: Bench, made: list[Made], as_json: bool) -> None:
     show_failed(bench)
     if as_json:
-        items = {
-            each.item.name: {
-                "files": [str(path) for path in each.files],
-                "n_missing": each.n_missing,
-            }
-            for each in made
-        }
+        items = {each.item.name: each.to_json() for each in made}
         terminal.print_json({"out": str(bench.out), "items": items})
         return
     for each in made:

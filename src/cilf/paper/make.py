@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cilf.benchmark import RunConfig
 from cilf.benchmark.bench import CELLS, Bench
 from cilf.benchmark.grid import GridCell
 from cilf.core import progress, validation
+from cilf.core.files import replace_file
 from cilf.paper.items import ITEMS, Item
 from cilf.paper.results import Making, finished
 from cilf.paper.setup import Setup
+from cilf.report.artefacts import INDEX
 
 ALL = "all"
 KEPT = "maps"  # below a folder of the paper: what takes long and is no run
@@ -47,6 +50,9 @@ class Made(NamedTuple):
     files: list[Path]
     n_missing: int  # runs that are not finished
 
+    def to_json(self) -> dict[str, Any]:
+        return {"files": [str(path) for path in self.files], "n_missing": self.n_missing}
+
 
 def make(items: Sequence[Item], setup: Setup, out: Path) -> Iterator[Made]:
     """Tables and figures of the finished runs below ``out``."""
@@ -54,6 +60,7 @@ def make(items: Sequence[Item], setup: Setup, out: Path) -> Iterator[Made]:
     def place(config: RunConfig) -> Path:
         return out / CELLS / GridCell.of(config).folder
 
+    index: dict[str, dict[str, Any]] = _read_index(out)
     for number, item in enumerate(items):
         progress.report("tables and figures", number, len(items))
         cells = item.cells(setup)
@@ -61,4 +68,12 @@ def make(items: Sequence[Item], setup: Setup, out: Path) -> Iterator[Made]:
         there = sum(len(runs) for runs in results.values())
         making = Making(setup, results, out, out / KEPT)
         files = item.draw(making, item.name, item.title) if there or not cells else []
+        index[item.name] = {"title": item.title, "files": [path.name for path in files]}
+        replace_file(out / INDEX, json.dumps({"items": index}, indent=1).encode())
         yield Made(item, files, len(cells) * len(setup.repetitions) - there)
+
+
+def _read_index(out: Path) -> dict[str, dict[str, Any]]:
+    """Items that were made before."""
+    path = out / INDEX
+    return dict(json.loads(path.read_text(encoding="utf-8"))["items"]) if path.exists() else {}

@@ -13,6 +13,7 @@ from cilf.core.files import replace_file
 from cilf.errors import BadConfig
 from cilf.evaluate.records import find_runs
 from cilf.report import charts, findings, grids, scatter, sheets, summary
+from cilf.report.artefacts import read_artefacts
 from cilf.report.run import Run
 from cilf.report.summary import Summary, percent
 from cilf.report.tables import Table, is_missing, show
@@ -25,8 +26,9 @@ MOST_PICTURED = 8  # runs on one page that get maps and contact sheets
 def write_report(folder: str | Path) -> Path:
     """Write ``report.html`` and the tables of the run, or of the runs, in this folder.
 
-    A single run gets ``windows.{md,csv,tex}``, several get ``runs.{md,csv,tex}``. Nothing is
-    run again: all comes from the run folders. Returns the path of the page.
+    A single run gets ``windows.{md,csv,tex}``, several get ``runs.{md,csv,tex}`` and a page for
+    each in its own folder. Tables and figures of the paper that lie in the folder are shown
+    first. Nothing is run again. Returns the path of the page.
     """
     _require_extra()
     root = Path(folder)
@@ -36,9 +38,18 @@ def write_report(folder: str | Path) -> Path:
     table = summary.run_table(runs, names) if several else summary.window_table(runs[0])
     table.write(root, "runs" if several else "windows")
     page = root / "report.html"
-    html = _render(runs, names, table if several else None)
-    replace_file(page, html.encode(errors="replace"))  # file names need not be valid text
+    if several:
+        for run in runs:
+            _write_page(run.folder.report, [run], [run.folder.path.name], None)
+    _write_page(page, runs, names, table if several else None)
     return page
+
+
+def _write_page(
+    page: Path, runs: Sequence[Run], names: Sequence[str], overview: Table | None
+) -> None:
+    html = _render(page.parent, runs, names, overview)
+    replace_file(page, html.encode(errors="replace"))  # file names need not be valid text
 
 
 def _require_extra() -> None:
@@ -56,7 +67,7 @@ def _name_below(root: Path, run: Run) -> str:
     return inside.as_posix() if inside.parts else run.folder.path.resolve().name
 
 
-def _render(runs: Sequence[Run], names: Sequence[str], overview: Table | None) -> str:
+def _render(root: Path, runs: Sequence[Run], names: Sequence[str], overview: Table | None) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -73,7 +84,12 @@ def _render(runs: Sequence[Run], names: Sequence[str], overview: Table | None) -
     views = [_view(run, name, pictured) for run, name in zip(runs, names, strict=True)]
     title = runs[0].name if overview is None else f"{len(runs)} runs"
     return environment.get_template("report.html.j2").render(
-        title=title, overview=overview, views=views, pictured=pictured, shared=_shared(runs)
+        title=title,
+        overview=overview,
+        views=views,
+        pictured=pictured,
+        shared=_shared(runs),
+        artefacts=read_artefacts(root),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +51,26 @@ class Table:
         lines = [[_escape_markdown(name) for name in self.columns], rules, *body]
         head = f"**{_escape_markdown(self.title)}**\n\n"
         return head + "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+    @classmethod
+    def from_markdown(cls, text: str) -> Table:
+        """What ``to_markdown`` wrote, with every cell as text.
+
+        >>> table = Table("a_b", ("x", "y"), (("c|d", "1"),), frozenset({(0, 1)}))
+        >>> Table.from_markdown(table.to_markdown()) == table
+        True
+        """
+        title, *lines = [line for line in text.splitlines() if line.strip()]
+        body = [_cells(line) for line in lines if line.startswith("|")]
+        bold = {
+            (row, column)
+            for row, cells in enumerate(body[2:])
+            for column, cell in enumerate(cells)
+            if cell.startswith("**")
+        }
+        rows = tuple(tuple(_unescape_markdown(cell) for cell in cells) for cells in body[2:])
+        columns = tuple(_unescape_markdown(cell) for cell in body[0])
+        return cls(_unescape_markdown(title), columns, rows, frozenset(bold))
 
     def to_csv(self) -> str:
         """Numbers in full; a missing one is an empty field, which every reader of CSV knows."""
@@ -118,6 +139,16 @@ def _escape_markdown(text: str) -> str:
     for sign in "\\|*_`<":
         text = text.replace(sign, "\\" + sign)
     return " ".join(text.split())
+
+
+def _unescape_markdown(text: str) -> str:
+    text = text[2:-2] if text.startswith("**") else text
+    return re.sub(r"\\(.)", r"\1", text)
+
+
+def _cells(line: str) -> list[str]:
+    """Of one line of a table; a bar after a backslash is no border."""
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip())[1:-1]]
 
 
 def _escape_latex(text: str) -> str:
