@@ -7,6 +7,7 @@ from statistics import stdev
 
 import numpy as np
 
+from cilf.benchmark.config import data_file_name
 from cilf.evaluate.summary import mean
 from cilf.paper import figures
 from cilf.paper.figures import Series
@@ -26,7 +27,7 @@ def write_windows(making: Making, name: str, title: str) -> list[Path]:
     written: list[Path] = []
     for data in datas(results):
         rows = [
-            (metric, cell.learner, seed, record.window, float(getattr(record, metric)))
+            (metric, cell.name, seed, record.window, float(getattr(record, metric)))
             for metric in KNOWN
             for cell, runs in of_data(results, data).items()
             for seed, run in runs.items()
@@ -34,7 +35,7 @@ def write_windows(making: Making, name: str, title: str) -> list[Path]:
         ]
         panels = {
             METRICS[metric.removeprefix("known_")]: {
-                cell.learner: _over_windows(list(runs.values()), metric)
+                cell.name: _over_windows(list(runs.values()), metric)
                 for cell, runs in of_data(results, data).items()
             }
             for metric in KNOWN
@@ -61,7 +62,7 @@ def write_queries(making: Making, name: str, title: str) -> list[Path]:
     for data in datas(results):
         cells = of_data(results, data)
         rows = [
-            (metric, cell.learner, cell.scenario, cell.query, seed, value)
+            (metric, cell.name, cell.scenario, cell.query, seed, value)
             for metric in DETECTION
             for cell, runs in cells.items()
             for seed, value in zip(runs, averages(runs, metric), strict=True)
@@ -77,8 +78,8 @@ def write_queries(making: Making, name: str, title: str) -> list[Path]:
 
 def _over_shares(results: Results, metric: str) -> dict[str, Series]:
     lines: dict[str, Series] = {}
-    for learner, scenario in dict.fromkeys((cell.learner, cell.scenario) for cell in results):
-        own = [cell for cell in results if (cell.learner, cell.scenario) == (learner, scenario)]
+    for learner, scenario in dict.fromkeys((cell.name, cell.scenario) for cell in results):
+        own = [cell for cell in results if (cell.name, cell.scenario) == (learner, scenario)]
         values = [averages(results[cell], metric) for cell in own]
         lines[f"{learner}, {scenario}"] = Series(
             [cell.query for cell in own],
@@ -129,8 +130,8 @@ def write_times(making: Making, name: str, title: str) -> list[Path]:
             DETECT: average(runs, "seconds_detect"),
             UPDATE: average(runs, "seconds_update"),
         }
-        panels.setdefault(cell.data, {})[cell.learner] = seconds
-        rows += [(cell.data, cell.learner, what, value) for what, value in seconds.items()]
+        panels.setdefault(data_file_name(cell.data), {})[cell.name] = seconds
+        rows += [(cell.data, cell.name, what, value) for what, value in seconds.items()]
     table = Table(title, ("data", "learner", "part", "seconds"), tuple(rows))
     return figures.write(figures.bar_panels(panels, "seconds in a run"), table, out, name)
 

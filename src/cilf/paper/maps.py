@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from cilf.benchmark import RunConfig
+from cilf.benchmark.config import data_file_name
 from cilf.core import Label
 from cilf.core.files import make_folder, replace_file
 from cilf.core.random import derived_seed, generator
@@ -49,7 +50,7 @@ def write_windows(making: Making, name: str, title: str) -> list[Path]:
             there = {column: drawn for column, drawn in drawings.items() if drawn is not None}
             if RAW not in rows:
                 rows[RAW] = {column: _raw_map(drawn) for column, drawn in there.items()}
-            rows[cell.learner] = {column: _seen_map(drawn) for column, drawn in there.items()}
+            rows[cell.name] = {column: _seen_map(drawn) for column, drawn in there.items()}
         if rows:
             figure = figures.map_panels(rows, order)
             written += figures.write(figure, _table(title, rows), out, stem(name, data, results))
@@ -85,7 +86,7 @@ def write_streams(making: Making, name: str, title: str) -> list[Path]:
         for scenario in ("single", "multiple"):
             config = Cell("cilf", data, scenario).config(setup, setup.repetitions[0])
             stream = config.make_stream(config.load())
-            path = out / f"{name}-{data}-{scenario}.csv"
+            path = out / f"{name}-{data_file_name(data)}-{scenario}.csv"
             replace_file(path, _plan_table(title, stream).to_csv().encode())
             pictures = [draw_stream_map(stream, path.with_suffix(s)) for s in (".png", ".svg")]
             written += [*pictures, path]
@@ -115,7 +116,8 @@ def write_confusion(making: Making, name: str, title: str) -> list[Path]:
     for data in setup.data_for(["mnist", "cifar10"]):
         for learner in setup.learners_for(CONFUSED):
             cell = Cell(learner, data, "single")
-            rows.setdefault(learner, {})[data] = _confusion_map(cell, setup, making.kept)
+            drawn = _confusion_map(cell, setup, making.kept)
+            rows.setdefault(cell.name, {})[data_file_name(data)] = drawn
     order = sorted({name for maps in rows.values() for m in maps.values() for name in m.classes})
     return figures.write(figures.map_panels(rows, order), _table(title, rows), making.out, name)
 
@@ -126,7 +128,7 @@ def _confusion_map(cell: Cell, setup: Setup, kept: Path) -> Map:
     learner = config.make_learner()
     dataset = config.load()
     about = {"parameters": learner.get_params(), "dataset": dataset.describe()}
-    path = kept / f"confusion-{cell.learner}-{cell.data}.npz"
+    path = kept / f"confusion-{cell.name}-{data_file_name(cell.data)}.npz"
     said = json.dumps(about, sort_keys=True, default=str)
     if path.exists():
         with np.load(path, allow_pickle=False) as stored:

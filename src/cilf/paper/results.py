@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cilf.benchmark import RunConfig
+from cilf.benchmark.config import data_file_name
 from cilf.core import WindowRecord
 from cilf.evaluate.records import RunFolder
 from cilf.evaluate.summary import mean, summarize
+from cilf.learners import learner_class
 from cilf.paper.setup import Setup
 from cilf.report.run import Run
 
@@ -23,6 +25,11 @@ class Cell(NamedTuple):
     scenario: str
     query: float = 1.0
     parameters: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What to call the learner, which may be a class in a file."""
+        return learner_class(self.learner).name
 
     def config(self, setup: Setup, seed: int) -> RunConfig:
         return RunConfig.of(
@@ -68,7 +75,7 @@ def of_data(results: Results, data: str) -> Results:
 
 def stem(name: str, data: str, results: Results) -> str:
     """How files are called: by the item, and by the data set if there are several."""
-    return name if len(datas(results)) == 1 else f"{name}-{data}"
+    return name if len(datas(results)) == 1 else f"{name}-{data_file_name(data)}"
 
 
 def averages(runs: Mapping[int, Run], metric: str) -> list[float]:

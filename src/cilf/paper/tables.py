@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from cilf.benchmark.config import data_file_name
 from cilf.core.files import make_folder, replace_file
 from cilf.paper import comparison
 from cilf.paper.comparison import FORGETTING, Score, score
@@ -71,7 +72,10 @@ def table(compared: Comparison, title: str) -> Table:
     with_paper = [d for d in datas if d in COLUMNS]
     heads: list[str] = ["metric", "learner"]
     for data in datas:
-        heads += [COLUMNS.get(data, data), *(["paper"] if data in with_paper else [])]
+        heads += [
+            COLUMNS.get(data, data_file_name(data)),
+            *(["paper"] if data in with_paper else []),
+        ]
     rows: list[tuple[str, ...]] = []
     bold: set[tuple[int, int]] = set()
     for metric, name in dict.fromkeys((metric, name) for metric, name, _ in compared):
@@ -124,7 +128,7 @@ def write_detection(making: Making, name: str, title: str) -> list[Path]:
     """NA, both F-measures and AUROC."""
     results, out = making.results, making.out
     scores = {
-        (metric, cell.learner, cell.data): score(metric, records(runs))
+        (metric, cell.name, cell.data): score(metric, records(runs))
         for metric in DETECTION
         for cell, runs in results.items()
     }
@@ -136,7 +140,7 @@ def write_forgetting(making: Making, name: str, title: str) -> list[Path]:
     results, out = making.results, making.out
     upper = {cell.data: records(runs) for cell, runs in results.items() if cell.learner == JOINT}
     scores = {
-        (FORGETTING, cell.learner, cell.data): score(FORGETTING, records(runs), upper[cell.data])
+        (FORGETTING, cell.name, cell.data): score(FORGETTING, records(runs), upper[cell.data])
         for cell, runs in results.items()
         if cell.learner != JOINT
     }
