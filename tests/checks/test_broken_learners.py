@@ -16,6 +16,7 @@ from cilf.core.random import torch_generator
 from cilf.errors import BadConfig
 from cilf.learners import splitting
 from cilf.learners.base import Learner
+from cilf.nn.memory import Memory
 
 
 class Toy(Learner):
@@ -297,6 +298,27 @@ class UpdatesBeforeItChecks(Toy):
 # ----------------------------------------------------------------- output
 
 
+class MixesUpItsMemory(Toy):
+    def _fit(self, X, y):
+        super()._fit(X, y)
+        self._memory = Memory(X.copy(), y[::-1])
+
+    def _kept(self):
+        return self._memory, None
+
+
+class RecallsSomethingElse(Toy):
+    def _fit(self, X, y):
+        super()._fit(X, y)
+        self._memory = Memory(X.copy(), y)
+
+    def _kept(self):
+        return None, self._memory
+
+    def recall(self, kept):
+        return np.repeat(self.classes_[:1], len(kept.y))
+
+
 class AnswersMinusOne(Toy):
     def _detect(self, X, n_novel):
         found = super()._detect(X, n_novel)
@@ -512,6 +534,7 @@ BROKEN: dict[str, list[type[Toy]]] = {
     "predict_one_by_one": [PredictsByTheBatch],
     "embed_one_by_one": [EmbedsByTheBatch],
     "classes_in_order_of_arrival": [SortsItsClasses],
+    "remembered_was_told": [MixesUpItsMemory, RecallsSomethingElse],
     "labels_are_names": [TakesLabelsForPositions],
     "read_only_inputs": [ScalesInPlace],
     "window_of_one": [NeedsTwoInstances],

@@ -351,3 +351,18 @@ def test_a_first_save_that_was_killed_can_be_repeated(
     learner.save(unfinished)
     assert mean_of(unfinished) == X.mean(0).tolist()
     assert len(list(unfinished.iterdir())) == 2
+
+
+def test_a_folder_of_versions_is_read_at_its_pointer(tmp_path: Path) -> None:
+    for version, label in (("0001", "cat"), ("0002", "dog")):
+        IForest(n_estimators=5).fit(X, ["ant", label] * 10).save(tmp_path / "versions" / version)
+    (tmp_path / "current").write_text("0002\n")
+    assert load(tmp_path).classes_.tolist() == ["ant", "dog"]
+    (tmp_path / "current").write_text("0001")
+    assert load(tmp_path).classes_.tolist() == ["ant", "cat"]
+    for wrong in ("0003", "../versions/0001", "", "1"):
+        (tmp_path / "current").write_text(wrong)
+        with pytest.raises(BadInput, match=r"current names the version .*, which is not there"):
+            load(tmp_path)
+    with pytest.raises(BadInput, match="holds other things"):
+        IForest(n_estimators=5).fit(X, Y).save(tmp_path)

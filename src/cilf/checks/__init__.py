@@ -41,6 +41,7 @@ CHECKS: dict[str, Check] = {
         output.check_predict_one_by_one,
         output.check_embed_one_by_one,
         output.check_classes_in_order_of_arrival,
+        output.check_remembered_was_told,
         output.check_labels_are_names,
         edges.check_read_only_inputs,
         edges.check_window_of_one,

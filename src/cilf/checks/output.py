@@ -127,6 +127,23 @@ def _require_classes(learner: Learner, expected: list[int]) -> None:
 
 
 @check
+def check_remembered_was_told(learner: Learner) -> None:
+    """What a learner remembers, before and after an update, is what it was told."""
+    data, learner = task(), fitted(learner)
+    parts = zip((*data.initial.X, *data.answers.X), (*data.initial.y, *data.answers.y), strict=True)
+    told = {X.tobytes(): y.item() for X, y in parts}
+    for _ in range(2):
+        kept = learner.remembered()
+        if kept is None or learner._features is not None:  # then it keeps vectors, not images
+            return
+        truth = [told.get(instance.tobytes()) for instance in kept.X]
+        require(kept.y.tolist() == truth, "remembered gives instances or labels nobody told it")
+        require(kept.held_out.shape == kept.y.shape, "held_out has not one value per instance")
+        require_same(learner.recall(kept), learner.predict(kept.X), "recall instead of predict")
+        learner.update(*data.answers)
+
+
+@check
 def check_labels_are_names(learner: Learner) -> None:
     """Other names for the classes change the names in the answers and nothing else."""
     lived = life(learner)

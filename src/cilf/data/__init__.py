@@ -75,14 +75,16 @@ def _named(name: str, options: Options) -> Dataset:
 def load_instances(
     path: str | Path,
     *,
+    label: str | None = None,
     column: str | None = None,
     size: int | tuple[int, ...] | None = None,
     skip_bad: bool = False,
 ) -> Instances:
     """Unlabelled data from a path: a folder of images, or a file, whose labels are ignored.
 
-    ``column``, ``size`` and ``skip_bad`` are those of :func:`load_dataset`;
+    ``label`` is the column of a table to pass over, if it has it under another name than the usual
+    ones. ``column``, ``size`` and ``skip_bad`` are those of :func:`load_dataset`;
     ``size=data.shape`` brings images to the form of the data that a learner was fitted on.
     """
-    options = Options(column=column, size=size, skip_bad=skip_bad)
+    options = Options(label=label, column=column, size=size, skip_bad=skip_bad)
     return paths.read_instances(Path(path).expanduser(), options)

@@ -38,6 +38,7 @@ class Instances:
 
     X: Array  # (n, ...)
     ids: Array  # (n,)
+    columns: tuple[str, ...] = ()  # of the table that X comes from, in order
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -53,6 +54,7 @@ class Dataset:
         test: is the hold-out.
         n_drawn: how many of its classes a stream takes, chosen by the stream's seed; all if None.
         original_rows: training and test rows of the original, if this is known to be a part of it.
+        columns: of the table that instances come from, in order; none if they come from no table.
 
     >>> data = Dataset.from_arrays("toy", [[0.0], [1.0]], ["a", "b"], [[0.5]], ["a"])
     >>> data.classes
@@ -64,6 +66,7 @@ class Dataset:
     test: Split
     n_drawn: int | None = None
     original_rows: tuple[int, int] | None = None
+    columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         unknown = set(self.test.y.tolist()) - set(self.train.y.tolist())

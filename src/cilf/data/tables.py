@@ -12,6 +12,7 @@ counted from 0, without the header.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,7 @@ def to_dataset(name: str, train: Table, test: Table | None, options: Options) ->
         keep = usable(train.where, ids, bad, options)
         in_test = _in_test(tables, roles, y, keep, options)
         pictures = _pictures(tables, roles, ids, y, keep, in_test)
-        return decoded_dataset(name, pictures, options)
+        return replace(decoded_dataset(name, pictures, options), columns=roles.content)
     options.refuse("size", where=f"{train.where}, which holds no images")
     X, unusable = _arrays(tables, roles)
     keep = usable(train.where, ids, unusable | bad, options)
@@ -74,6 +75,7 @@ def to_dataset(name: str, train: Table, test: Table | None, options: Options) ->
         name,
         train=Split(X[train_rows], y[train_rows], ids[train_rows]),
         test=Split(X[test_rows], y[test_rows], ids[test_rows]),
+        columns=roles.content,
     )
 
 
@@ -84,11 +86,11 @@ def to_instances(table: Table, options: Options) -> Instances:
     if roles.kind in ("image", "path"):
         everything = np.ones(len(ids), dtype=bool)
         pictures = _pictures([table], roles, ids, None, everything, ~everything)
-        return decoded_instances(pictures, options)
+        return replace(decoded_instances(pictures, options), columns=roles.content)
     options.refuse("size", where=f"{table.where}, which holds no images")
     X, bad = _arrays([table], roles)
     keep = usable(table.where, ids, bad, options)
-    return Instances(X[keep], ids[keep])
+    return Instances(X[keep], ids[keep], roles.content)
 
 
 def identities(tables: Sequence[Table], roles: Roles) -> Array:

@@ -105,6 +105,8 @@ def load(
 ) -> Learner:
     """The learner that ``save`` wrote to this folder; it goes on exactly as that one would.
 
+    Of a folder that holds versions of a model (``cilf fit`` makes one) it is the current one.
+
     ``learner`` is the class of a model that is not one of ours, or ``path/to/file.py:Class`` (a
     model never says which file to run: that has to come from you); ``parameters`` replace stored
     ones that this machine cannot serve (``device``, the folder in ``backbone="sentence:FOLDER"``)

@@ -12,10 +12,11 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from cilf.core import Detection, Label, validation
-from cilf.core.types import Array, Floats, Ints
+from cilf.core.types import Array, Bools, Floats, Ints
 from cilf.errors import BadInput, NotFitted
 from cilf.learners import persistence
 from cilf.nn.feature_cache import cached_features
+from cilf.nn.memory import Memory
 from cilf.nn.network import resolve_device
 from cilf.nn.pretrained import Extractor, is_frozen, make_extractor
 
@@ -28,6 +29,14 @@ class Features(NamedTuple):
     name: str
     digest: str
     size: int
+
+
+class Remembered(NamedTuple):
+    """Labelled instances that a learner keeps."""
+
+    X: Array  # (n, ...) as it keeps them: as they came, or as its frozen network sees them
+    y: Array  # (n,) their classes
+    held_out: Bools  # (n,) whether it keeps them out of all training
 
 
 class Learner(ABC):
@@ -94,6 +103,10 @@ class Learner(ABC):
         for name, check in self.domains.items():
             check(name, getattr(self, name))
 
+    def _kept(self) -> tuple[Memory | None, Memory | None]:
+        """The labelled instances it keeps: those it learned from, and those it holds out."""
+        return None, None
+
     def _wanted_features(self, X: Array) -> str | None:
         """The frozen network (see ``nn.pretrained``) to see training data through, if any."""
         return None
@@ -149,6 +162,36 @@ class Learner(ABC):
         self._classes = classes
         self._history = [*self._history, _event("update", len(y), arrived)]
         return self
+
+    def remembered(self) -> Remembered | None:
+        """The labelled instances that it keeps of its classes; None if it keeps none.
+
+        What an update costs the old classes is seen by ``recall`` of these before and after.
+
+        >>> from cilf.learners.iforest import IForest
+        >>> learner = IForest().fit([[0.0], [1.0], [5.0]], ["ant", "ant", "bee"])
+        >>> kept = learner.remembered()
+        >>> kept.y.tolist(), learner.recall(kept).tolist()
+        (['ant', 'ant', 'bee'], ['ant', 'ant', 'bee'])
+        """
+        self._require_fitted()
+        parts = [
+            (memory, held_out)
+            for memory, held_out in zip(self._kept(), (False, True), strict=True)
+            if memory is not None and len(memory)
+        ]
+        if not parts:
+            return None
+        return Remembered(
+            X=np.concatenate([memory.X for memory, _ in parts]),
+            y=self.classes_[np.concatenate([memory.y for memory, _ in parts])],
+            held_out=np.concatenate([np.full(len(m), held_out) for m, held_out in parts]),
+        )
+
+    def recall(self, kept: Remembered) -> Array:
+        """What it takes instances for that it, or an earlier state of it, ``remembered``."""
+        self._require_fitted()
+        return self.classes_[self._predict(kept.X)]
 
     def rename(self, names: Mapping[Label, Label]) -> Self:
         """Give classes other names, ``{old: new}``; what was learned, and its order, stays.

@@ -540,6 +540,9 @@ class CILF(WithNetwork, Learner):
 
     # ------------------------------------------------------ saving and loading
 
+    def _kept(self) -> tuple[Memory | None, Memory | None]:
+        return self._memory, self._calibration
+
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
         weights, plain = self._network_state()
         centres = {f"centres.{i}": to_numpy(view) for i, view in enumerate(self._centres)}

@@ -189,6 +189,9 @@ class CPE(WithNetwork, MarkingLearner):
         network.add_module(CLASSIFIER, layer.to(network.device))
         return network
 
+    def _kept(self) -> tuple[Memory | None, Memory | None]:
+        return self._memory, self._calibration
+
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
         weights, plain = self._network_state()
         kept = self._memory.arrays("memory") | self._calibration.arrays("calibration")

@@ -127,6 +127,9 @@ class IForest(WithVectors, MarkingLearner):
         rng = generator(self.seed, "update", self._n_updates)
         self._memory = self._memory.joined(X, y).rebalanced(self.memory_size, rng)
 
+    def _kept(self) -> tuple[Memory | None, Memory | None]:
+        return self._memory, None
+
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
         arrays = {"sample": self._sample} | self._memory.arrays("memory") | self._sight()
         return arrays, {"forest": self._settings}

@@ -171,6 +171,9 @@ class LACUSVM(WithVectors, MarkingLearner):
         wide = a.astype(np.float64), b.astype(np.float64)
         return np.asarray(pairwise_kernels(*wide, **self._measure, filter_params=True))
 
+    def _kept(self) -> tuple[Memory | None, Memory | None]:
+        return self._memory, None
+
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
         machines = {"weights": self._weights, "offsets": self._offsets}
         return machines | self._memory.arrays("memory") | self._sight(), {"kernel": self._measure}

@@ -107,6 +107,9 @@ class OneSVM(WithVectors, MarkingLearner):
         decision, label = self._decisions(z)
         return Marks(-decision, decision < 0, label, z)
 
+    def _kept(self) -> tuple[Memory | None, Memory | None]:
+        return self._sample, None
+
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
         return self._sample.arrays("sample") | self._sight(), {"machines": self._settings}
 

@@ -2,6 +2,9 @@
 
 ``model.json`` names the tensor file it belongs to by the hash of its content, so a save is one
 atomic replacement of ``model.json``: before it the old model is whole, after it the new one is.
+
+A folder may also hold versions of a model side by side, ``versions/0001``, ``versions/0002``, ...,
+each a model folder, and a file ``current`` that names one of them: reading it reads that one.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ from cilf.errors import BadConfig, BadInput
 
 FORMAT = 1
 HEAD = "model.json"
+CURRENT = "current"  # names the version to read
+VERSIONS = "versions"
 
 
 def write(folder: Path, description: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
@@ -54,6 +59,7 @@ def _is_ours(path: Path) -> bool:
 
 def read(folder: Path) -> tuple[dict[str, Any], dict[str, Array]]:
     """The description and the arrays of a model folder, after checking both."""
+    folder = current_version(folder) if (folder / CURRENT).is_file() else folder
     head = _read_head(folder)
     tensors = folder / str(head["tensors"]["file"])
     try:
@@ -66,6 +72,17 @@ def read(folder: Path) -> tuple[dict[str, Any], dict[str, Array]]:
         return head, read_tensors(packed)
     except SafetensorError as error:
         raise _damaged(folder, f"{tensors.name} does not parse") from error
+
+
+def current_version(folder: Path) -> Path:
+    """The version that a folder of versions points at."""
+    try:
+        name = (folder / CURRENT).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise _damaged(folder, f"{CURRENT} cannot be read") from error
+    if re.fullmatch("[0-9]{4,9}", name) is None or not (folder / VERSIONS / name).is_dir():
+        raise _damaged(folder, f"{CURRENT} names the version {name[:20]!r}, which is not there")
+    return folder / VERSIONS / name
 
 
 def _require_own_folder(folder: Path) -> None:

@@ -136,6 +136,9 @@ class SENCMaS(WithVectors, MarkingLearner):
                 thresholds[label] = np.quantile(own, 1 - self.accepted)
         return thresholds
 
+    def _kept(self) -> tuple[Memory | None, Memory | None]:
+        return None, self._calibration
+
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
         sketches = [self._global, *self._local]
         arrays = {f"sketch.{i}": sketch.rows for i, sketch in enumerate(sketches)}

@@ -127,6 +127,9 @@ class ClassifierLearner(WithNetwork, Learner):
             return np.inf
         return float(np.quantile(novelty_of(self._calibration.X), self.accepted))
 
+    def _kept(self) -> tuple[Memory | None, Memory | None]:
+        return self._memory, self._calibration
+
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
         weights, plain = self._network_state()
         kept = self._memory.arrays("memory") | self._calibration.arrays("calibration")
