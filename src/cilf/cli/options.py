@@ -84,9 +84,7 @@ def given(**options: object) -> dict[str, Any]:
 def require_outside(data: str, out: Path) -> None:
     """Refuse to write into a folder of images: what is written would be data the next time."""
     from cilf.data import DATASETS
+    from cilf.data.paths import lies_inside
 
-    folder = Path(data).expanduser()
-    if not data or data in DATASETS or not folder.is_dir():
-        return
-    if out.resolve().is_relative_to(folder.resolve()):
+    if data not in DATASETS and lies_inside(out, data):
         raise BadConfig(f"{out} lies inside the data ({data}): name a place outside with --out.")

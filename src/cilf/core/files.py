@@ -21,6 +21,13 @@ def replace_file(path: Path, content: bytes) -> None:
     _sync_folder(path.parent)
 
 
+def put_folder(pending: Path, place: Path) -> None:
+    """Give a folder of whole files its name, which is free, and wait until that is on disk."""
+    _sync_folder(pending)
+    pending.rename(place)
+    _sync_folder(place.parent)
+
+
 def make_folder(path: Path) -> None:
     """Make a folder and those above it, if they are not there yet."""
     try:

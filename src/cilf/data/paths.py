@@ -16,6 +16,12 @@ TABLES = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
 KINDS = (PACKED, *TABLES)
 
 
+def lies_inside(out: Path, data: str) -> bool:
+    """Whether something would be written into a folder of images: the next time it were data."""
+    folder = Path(data).expanduser()
+    return bool(data) and folder.is_dir() and out.resolve().is_relative_to(folder.resolve())
+
+
 def looks_like_path(text: str) -> bool:
     """Whether this is meant as a path, be it there or not."""
     named_as_one = "/" in text or "\\" in text or _kind(Path(text)) in KINDS

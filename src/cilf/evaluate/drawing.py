@@ -79,10 +79,11 @@ def excerpts(X: Array) -> Array:
     return np.array([" ".join(text.split())[:LONGEST_EXCERPT] for text in X.tolist()], dtype=str)
 
 
-def thumbnails(X: Array) -> Array:
+def thumbnails(X: Array, *, largest: int = LARGEST_SIDE) -> Array:
     """Small uint8 pictures: grey (n, h, w), colour (n, h, w, 3), vectors as (n, 1, d) strips.
 
-    There is nothing to see of texts: (n, 0, 0).
+    Images of more than ``largest`` pixels a side are shrunk. There is nothing to see of texts:
+    (n, 0, 0).
     """
     if X.ndim == 1:
         return np.zeros((len(X), 0, 0), dtype=np.uint8)
@@ -90,7 +91,7 @@ def thumbnails(X: Array) -> Array:
         return _shrunk(_as_bytes(X, axis=0)[:, None, :], LONGEST_STRIP)
     if X.ndim == 4:
         X = X[..., :COLOUR] if X.shape[3] >= COLOUR else X[..., 0]
-    return _as_bytes(_shrunk(X, LARGEST_SIDE))  # shrunk first: scaling works in float64
+    return _as_bytes(_shrunk(X, largest))  # shrunk first: scaling works in float64
 
 
 def _as_bytes(X: Array, axis: int | None = None) -> Array:

@@ -231,6 +231,12 @@ class Learner(ABC):
         self._require_fitted()
         return np.array(self._classes)
 
+    @property
+    def instance_shape(self) -> tuple[int, ...]:
+        """The shape of one instance as it was fitted on; () if instances are texts."""
+        self._require_fitted()
+        return self._shape
+
     # ------------------------------------------------------------- parameters, as scikit-learn
 
     @classmethod
