@@ -5,7 +5,7 @@ A loader family is one file. ``DATASETS`` names those that need no path.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -75,16 +75,17 @@ def _named(name: str, options: Options) -> Dataset:
 def load_instances(
     path: str | Path,
     *,
-    label: str | None = None,
     column: str | None = None,
+    columns: Sequence[str] | None = None,
     size: int | tuple[int, ...] | None = None,
     skip_bad: bool = False,
 ) -> Instances:
     """Unlabelled data from a path: a folder of images, or a file, whose labels are ignored.
 
-    ``label`` is the column of a table to pass over, if it has it under another name than the usual
-    ones. ``column``, ``size`` and ``skip_bad`` are those of :func:`load_dataset`;
-    ``size=data.shape`` brings images to the form of the data that a learner was fitted on.
+    ``column``, ``size`` and ``skip_bad`` are those of :func:`load_dataset`. ``size=data.shape``
+    brings images to the form of the data that a learner was fitted on, ``columns=data.columns``
+    finds the same columns of numbers in another table, whatever their order.
     """
-    options = Options(label=label, column=column, size=size, skip_bad=skip_bad)
+    wanted = None if columns is None else tuple(columns)
+    options = Options(column=column, columns=wanted, size=size, skip_bad=skip_bad)
     return paths.read_instances(Path(path).expanduser(), options)

@@ -97,13 +97,17 @@ class Roles:
 def choose(table: Table, options: Options, *, labelled: bool) -> Roles:
     """The roles of a table's columns; what is not used is told, what is ambiguous refused."""
     label = label_column(table, options) if labelled else unused_label(table, options)
+    wanted = options.columns or ()
+    if label in wanted and not labelled:
+        label = None
     free = [column for column in table.features if column != label]
     split = next((column for column in free if _says_split(table, column)), None)
     identity = next((column for column in free if _names_rows(table, column, options)), None)
     free = [column for column in free if column not in (split, identity)]
     content, kind = _content(table, free, label, options)
     _tell_unused(table, [column for column in free if column not in content])
-    if also := [column for column in _usually_labels(table) if column in content]:
+    also = [column for column in _usually_labels(table) if column in content]
+    if also and label is not None:
         notice(f"{table.where}: {_listed(also)} is learned from, the label is {label!r}.")
     if identity is not None and kind == "number":
         notice(f"{table.where}: {identity!r} names the rows, it is not learned from.")
@@ -161,7 +165,8 @@ def part_of(value: str | None) -> Literal["train", "test"] | None:
 
 
 def _names_rows(table: Table, column: str, options: Options) -> bool:
-    if column.strip().lower() not in USUAL_IDENTITIES or column == options.column:
+    wanted = (options.column, *(options.columns or ()))
+    if column.strip().lower() not in USUAL_IDENTITIES or column in wanted:
         return False
     return row_names(table, column) is not None
 
@@ -202,6 +207,8 @@ def plain_label(value: Any) -> Label | float | None:
 
 
 def _content(table: Table, free: list[str], label: str | None, options: Options) -> Content:
+    if options.columns is not None:
+        return _all_asked_for(table, options.columns)
     if options.column is not None:
         return _asked_for(table, label, options.column)
     images = [column for column in free if table.features[column].kind == "image"]
@@ -233,6 +240,19 @@ def _asked_for(table: Table, label: str | None, column: str) -> Content:
             "with column=... (--column on the command line)."
         )
     return (column,), "path" if _holds_paths(table, column) else kind
+
+
+def _all_asked_for(table: Table, columns: tuple[str, ...]) -> Content:
+    missing = [column for column in columns if column not in table.features]
+    if missing:
+        raise BadInput(
+            f"{table.where} lacks {_listed(missing)} (it has {_listed(table.features)}): add or "
+            "rename columns."
+        )
+    others = [column for column in columns if table.features[column].kind != "number"]
+    if others:
+        raise BadInput(f"{table.where}: column {others[0]!r} holds no numbers: correct it.")
+    return columns, "number"
 
 
 def _only_candidate(table: Table, free: list[str]) -> Content:

@@ -17,6 +17,7 @@ class Options:
     Attributes:
         label: the column of a table that holds the class; one of the usual names if None.
         column: the column that holds the text or the image; found by its content if None.
+        columns: the columns of numbers that instances consist of, in this order; all if None.
         size: pixels a side that images are brought to, or the shape of one, (h, w) in grey or
             (h, w, 3) in colour; if None, see ``images.common_size``.
         skip_bad: leave out what cannot be read, instead of refusing all of it.
@@ -25,6 +26,7 @@ class Options:
 
     label: str | None = None
     column: str | None = None
+    columns: tuple[str, ...] | None = None
     size: int | tuple[int, ...] | None = None
     skip_bad: bool = False
     test_share: float = 0.2

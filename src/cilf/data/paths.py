@@ -67,11 +67,11 @@ def read_instances(path: Path, options: Options) -> Instances:
     """Unlabelled data: a folder of images, npz or a table; labels are ignored."""
     with _reachable(path):
         if path.is_dir():
-            options.refuse("column", where=str(path))
+            options.refuse("column", "columns", where=str(path))
             return images.decoded_instances(folders.read_flat_folder(path, options), options)
         _require_file(path)
         if _kind(path) == PACKED:
-            options.refuse("column", "size", where=str(path))
+            options.refuse("column", "columns", "size", where=str(path))
             return npz.npz_instances(path)
         return tables.to_instances(tables.read_file(path), options)
 

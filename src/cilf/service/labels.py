@@ -124,7 +124,7 @@ def _instance_names(sheet: Sheet, found: Found) -> Named:
     for i, label in new.items():
         if names.setdefault(i, label) != label:
             raise BadInput(
-                f"{sheet.path} gives {found.ids[i]!r} the label {label!r} and the name "
+                f"{sheet.path} gives {str(found.ids[i])!r} the label {label!r} and the name "
                 f"{names[i]!r}: clear one of them."
             )
     _tell_changed(sheet, written, names, found)

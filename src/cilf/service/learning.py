@@ -116,7 +116,7 @@ def fit(
         "labels": _counts(dataset.train.y),
         "new_classes": made.classes_.tolist(),
         "held_out": {label: score.to_json() for label, score in accuracy.items()},
-        "reading": describe_reading(dataset, loading or {}),
+        "reading": describe_reading(dataset),
         "note": note,
     }
     with model.changing():

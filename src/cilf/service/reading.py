@@ -7,11 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from cilf.data import Dataset, Instances, load_dataset, load_instances
 from cilf.data.paths import PACKED
-from cilf.errors import BadInput
 from cilf.service.models import Loaded
 
 IMAGES = (2, 3)  # axes of an image
@@ -24,9 +21,9 @@ def read_labelled(data: str, loading: Mapping[str, Any]) -> Dataset:
     return replace(dataset, train=train, test=test)
 
 
-def describe_reading(dataset: Dataset, loading: Mapping[str, Any]) -> dict[str, Any]:
+def describe_reading(dataset: Dataset) -> dict[str, Any]:
     """What has to be known to read new data the same way, as JSON holds it."""
-    return {"label": loading.get("label"), "columns": list(dataset.columns)}
+    return {"columns": list(dataset.columns)}
 
 
 def read_new(
@@ -37,28 +34,12 @@ def read_new(
     shape = model.learner.instance_shape
     is_table = not path.is_dir() and path.suffix.lower() != PACKED
     columns = list(model.reading.get("columns", ())) if is_table else []
-    found = load_instances(
+    if column is None and len(columns) == 1:
+        column = columns[0]
+    return load_instances(
         path,
-        label=model.reading.get("label") if is_table else None,
-        column=columns[0] if column is None and len(columns) == 1 else column,
+        column=column,
+        columns=columns if column is None and columns else None,
         size=shape if len(shape) in IMAGES and (is_table or path.is_dir()) else None,
         skip_bad=skip_bad,
     )
-    return _with_columns(found, columns, path) if len(columns) > 1 else found
-
-
-def _with_columns(found: Instances, columns: list[str], path: Path) -> Instances:
-    """The numbers that a model was fitted on, whatever their order here."""
-    missing = [name for name in columns if name not in found.columns]
-    if missing:
-        raise BadInput(
-            f"{path} lacks {_listed(missing)}, which the model was fitted on (it has "
-            f"{_listed(list(found.columns))}): add or rename columns."
-        )
-    places = [found.columns.index(name) for name in columns]
-    return Instances(np.ascontiguousarray(found.X[:, places]), found.ids, tuple(columns))
-
-
-def _listed(names: list[str]) -> str:
-    shown = ", ".join(map(repr, names[:5]))
-    return f"{shown}, ..." if len(names) > 5 else shown
