@@ -93,13 +93,8 @@ def test_texts_are_kept_without_pickles(tmp_path: Path) -> None:
 )
 def test_a_sheet_shows_every_member_of_a_small_cluster(tmp_path: Path, X: np.ndarray) -> None:
     ids = np.array([f"folder/image {i}.png" for i in range(len(X))])
-    found = _write(
-        tmp_path / "found",
-        {},
-        Instances(X, ids),
-        detection([0, 0, 0, 1, -1]),
-        small_model(tmp_path),
-    )
+    seen = detection([0, 0, 0, 1, -1])
+    found = _write(tmp_path / "found", {}, Instances(X, ids), seen, small_model(tmp_path))
     for cluster, n in ((0, 3), (1, 1)):
         sheet = found.sheet(cluster)
         assert sheet is not None
@@ -130,9 +125,7 @@ def test_findings_are_not_replaced_unless_told_to(points: Path) -> None:
 
 
 def test_what_was_seen_before_is_left_out(points: Path) -> None:
-    with pytest.raises(
-        BadInput, match=r"nothing that earlier findings do not hold \(100 instances"
-    ):
+    with pytest.raises(BadInput, match=r"nothing that earlier findings do not hold \(100"):
         service.detect("model", "new.csv", "later", seen=["found"])
     with (points / "new.csv").open("a") as file:
         file.write("up-99,0.1,9.2\nleft-99,-6.0,0.1\n")

@@ -103,9 +103,8 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("forgetful")
 def test_an_update_that_forgets_is_refused_unless_forced(named_points: Path) -> None:
-    with pytest.raises(
-        service.WouldForget, match=r"stays as it is: .* 1\.000 .* more than 0\.05"
-    ) as told:
+    problem = r"stays as it is: .* 1\.000 .* more than 0\.05"
+    with pytest.raises(service.WouldForget, match=problem) as told:
         service.update("model", "found")
     assert [c.label for c in told.value.outcome.changes] == ["left", "right", "up", "down"]
     assert told.value.outcome.loss == 1.0

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 MODEL_OUT, FINDINGS_OUT = "runs/model", "runs/findings"
 KILO = 1000
+SMALLEST = 0.0005  # that three digits show
 
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A model folder that 'cilf fit' made.")
@@ -216,11 +217,7 @@ def model(model: Model, as_json: Json = False) -> None:
     )
     rows = [_history_row(event, about.sizes) for event in about.events]
     rows[-1] = (f"{rows[-1][0]} *", *rows[-1][1:])
-    noted = any(row[-1] for row in rows)
-    columns = ("version", "what", "when", "labels", "from", "new classes", "size", "note")
-    terminal.print_table(
-        columns if noted else columns[:-1], rows if noted else [r[:-1] for r in rows]
-    )
+    terminal.print_table(("version", "when (UTC)", "what happened"), rows)
 
 
 @app.command()
@@ -339,6 +336,8 @@ def _cells(score: Score) -> tuple[str, str, str]:
 def _loss(loss: float) -> str:
     if math.isnan(loss):
         return "were not measured"
+    if abs(loss) < SMALLEST:
+        return "lose nothing"
     return f"lose {loss:.3f} on average" if loss > 0 else f"gain {-loss:.3f} on average"
 
 
@@ -352,17 +351,18 @@ def _predictions(predicted: Predictions, model: Path, out: Path | None) -> dict[
     }
 
 
-def _history_row(event: Event, sizes: Mapping[int, int]) -> tuple[str, ...]:
+def _history_row(event: Event, sizes: Mapping[int, int]) -> tuple[str, str, str]:
     about = event.about
-    source = about.get("source") or about.get("data") or f"version {event.before}"
-    made = event.makes_version
-    return (
-        str(event.version),
-        event.event + (" (forced)" if about.get("forced") else ""),
-        event.time.replace("T", " ")[:16],
-        str(about.get("n_labels", "")),
-        str(source),
-        ", ".join(about.get("new_classes", ())) if event.event == "update" else "",
-        f"{sizes[event.version] / KILO**2:.1f} MB" if made else "",
-        about.get("note") or "",
-    )
+    if event.event == "fit":
+        what = f"fit: {about.get('n_labels')} labels from {about.get('data')}"
+    elif event.event == "update":
+        forced = ", forced" if about.get("forced") else ""
+        new = ", ".join(about.get("new_classes", ())) or "none"
+        what = f"update: {about.get('n_labels')} labels from {about.get('source')}{forced}"
+        what = f"{what}; new classes: {new}"
+    else:
+        what = f"rollback from version {event.before}"
+    if event.makes_version:
+        what = f"{what}; {sizes[event.version] / KILO**2:.1f} MB"
+    note = f"; note: {about['note']}" if about.get("note") else ""
+    return str(event.version), event.time.replace("T", " ")[:16], what + note
