@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,7 @@ def _example_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def write_examples(folder: Path) -> None:
-    """photos/, new_photos/, measurements.csv, notes.csv, catalogue.csv and arrays.npz."""
+    """photos/, fabrics/, new_photos/, measurements.csv, notes.csv, catalogue.csv and arrays.npz."""
     rng = np.random.default_rng(0)
     for fabric in FABRICS:
         for i in range(30):
@@ -34,6 +35,22 @@ def write_examples(folder: Path) -> None:
     for i in range(60):
         _paint(folder / "new_photos" / f"IMG_{i:03}.jpg", FABRICS[i % 3], rng)
     _write_tables(folder, rng)
+    rng = np.random.default_rng(1)
+    for fabric in FABRICS[:2]:
+        for i in range(40):
+            _paint(folder / "fabrics" / fabric / f"{i:02}.jpg", fabric, rng)
+
+
+@pytest.fixture
+def more_photos() -> Callable[[], None]:
+    """Paints what comes into new_photos/ overnight."""
+
+    def paint() -> None:
+        rng = np.random.default_rng(2)
+        for i in range(60, 84):
+            _paint(Path("new_photos") / f"IMG_{i:03}.jpg", FABRICS[i % 3], rng)
+
+    return paint
 
 
 def _paint(path: Path, fabric: str, rng: np.random.Generator) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,18 +16,19 @@ from cilf.benchmark import read_grid
 PAGES = ("benchmark.md", "own_data.md", "queries.md")
 
 
-def blocks(page: str, kind: str) -> list[str]:
-    text = (Path(__file__).parent / page).read_text()
-    return re.findall(rf"^```{kind}\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+def blocks(page: str, kinds: str) -> list[tuple[str, str]]:
+    """The blocks of these kinds in a page: the kind, and the text."""
+    text = (Path(__file__).parent / page).read_text(encoding="utf-8")
+    return re.findall(rf"^```({kinds})\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
 
 
 def commands(page: str) -> list[str]:
-    return [line for block in blocks(page, "sh") for line in block.splitlines() if line]
+    return [line for _, block in blocks(page, "sh") for line in block.splitlines() if line]
 
 
 def files(page: str) -> dict[str, str]:
     """The TOML files of a page, each with its name in the first line."""
-    found = blocks(page, "toml")
+    found = [block for _, block in blocks(page, "toml")]
     return {block.partition("\n")[0].removeprefix("# "): block for block in found}
 
 
@@ -34,7 +37,7 @@ def test_the_commands_of_a_page_work(page: str, capsys: pytest.CaptureFixture[st
     for name, text in files(page).items():
         Path(name).write_text(text, encoding="utf-8")
     for command in commands(page):
-        run(command, capsys)
+        done(command, capsys)
 
 
 def test_every_grid_of_a_page_can_be_read() -> None:
@@ -45,9 +48,51 @@ def test_every_grid_of_a_page_can_be_read() -> None:
     assert [cell.config.parameters["lambda2"] for cell in cells] == [0.1, 1.0, 0.1, 1.0]
 
 
-def run(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def done(command: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """What a command that works prints."""
     program, *arguments = shlex.split(command)
     assert program == "cilf"
     with pytest.raises(SystemExit) as left:
         cli.main(arguments)
-    assert left.value.code == 0, command + capsys.readouterr().err
+    printed = capsys.readouterr()
+    assert left.value.code == 0, command + printed.err
+    return printed.out
+
+
+def test_the_tutorial_works_from_top_to_bottom(
+    capsys: pytest.CaptureFixture[str], more_photos: Callable[[], None]
+) -> None:
+    said = []
+    for kind, block in blocks("tutorial.md", "sh|csv"):
+        lines = [line for line in block.splitlines() if line]
+        if kind == "csv":
+            fill_in(lines)
+            continue
+        for command in lines:
+            if "--seen" in command:
+                more_photos()
+            said.append(done(command, capsys))
+    told = "\n".join(said)
+    assert "monday: of 60 instances" in told
+    assert "new classes: striped" in told
+    assert "tuesday: of 24 instances" in told
+    assert "model: version 1 (was 2), 2 classes" in told
+    rows = list(csv.DictReader(Path("labels.csv").read_text().splitlines()))
+    striped = [row["label"] == "striped" for row in rows]
+    truth = [int(row["identity"][4:7]) % 3 == 2 for row in rows]
+    assert sum(a == b for a, b in zip(striped, truth, strict=True)) >= 57
+
+
+def fill_in(lines: list[str]) -> None:
+    """Give the lines of a table in monday/ the names that these lines have."""
+    wanted = list(csv.DictReader(lines))
+    key = next(iter(wanted[0]))
+    table = Path("monday") / {"cluster": "clusters.csv", "identity": "findings.csv"}[key]
+    rows = list(csv.DictReader(table.read_text().splitlines()))
+    assert rows[0].keys() == wanted[0].keys()
+    names = {row[key]: row["name"] for row in wanted}
+    assert names.keys() <= {row[key] for row in rows}
+    with table.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows([row | {"name": names.get(row[key], "")} for row in rows])
