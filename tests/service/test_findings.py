@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import shutil
 from pathlib import Path
@@ -13,10 +14,8 @@ from cilf import service
 from cilf.core import Detection
 from cilf.data import Instances
 from cilf.errors import BadInput
-from cilf.learners.iforest import IForest
-from cilf.service import Findings
+from cilf.service import Findings, findings
 from cilf.service.findings import _write
-from cilf.service.models import Loaded
 
 
 def rows_of(table: Path) -> list[dict[str, str]]:
@@ -47,17 +46,12 @@ def test_the_tables_say_what_was_found(points: Path) -> None:
 
 
 def test_instances_are_kept_as_they_were(points: Path) -> None:
-    findings = Findings.open("found")
+    kept = Findings.open("found")
     table = np.loadtxt("new.csv", delimiter=",", skiprows=1, usecols=(1, 2))
-    assert np.array_equal(findings.instances(np.arange(100)), table.astype(np.float32))
+    assert np.array_equal(kept.instances(np.arange(100)), table.astype(np.float32))
     about = json.loads((points / "found/findings.json").read_text())
     assert about["model_id"] == service.ModelFolder("model").id
     assert (about["version"], about["n_instances"]) == (1, 100)
-
-
-def small_model(tmp_path: Path) -> Loaded:
-    learner = IForest(n_estimators=5).fit(np.zeros((4, 2)), ["a", "a", "b", "b"])
-    return Loaded(tmp_path, learner)
 
 
 def detection(cluster: list[int]) -> Detection:
@@ -73,7 +67,7 @@ def test_texts_are_kept_without_pickles(tmp_path: Path) -> None:
     ids = np.array(["t:0", "t:1", "t:2"])
     found = detection([0, 0, -1])
     out = tmp_path / "found"
-    _write(out, {}, Instances(texts, ids), found, small_model(tmp_path))
+    _write(out, {}, Instances(texts, ids), found)
     read = Findings.open(out)
     assert read.instances(np.array([2, 1])).tolist() == [texts[2], texts[1]]
     assert (out / "cluster-1.txt").read_text() == (
@@ -94,7 +88,7 @@ def test_texts_are_kept_without_pickles(tmp_path: Path) -> None:
 def test_a_sheet_shows_every_member_of_a_small_cluster(tmp_path: Path, X: np.ndarray) -> None:
     ids = np.array([f"folder/image {i}.png" for i in range(len(X))])
     seen = detection([0, 0, 0, 1, -1])
-    found = _write(tmp_path / "found", {}, Instances(X, ids), seen, small_model(tmp_path))
+    found = _write(tmp_path / "found", {}, Instances(X, ids), seen)
     for cluster, n in ((0, 3), (1, 1)):
         sheet = found.sheet(cluster)
         assert sheet is not None
@@ -108,7 +102,7 @@ def test_a_name_that_is_no_unicode_can_be_found_again(tmp_path: Path) -> None:
     ids = np.array(["caf\udce9.png", "b.png"])
     X = np.zeros((2, 4, 4), np.uint8)
     out = tmp_path / "found"
-    _write(out, {}, Instances(X, ids), detection([0, -1]), small_model(tmp_path))
+    _write(out, {}, Instances(X, ids), detection([0, -1]))
     assert [row["identity"] for row in rows_of(out / "findings.csv")] == ["caf\\udce9.png", "b.png"]
     assert Findings.open(out).found.ids.tolist() == ["caf\\udce9.png", "b.png"]
 
@@ -122,6 +116,18 @@ def test_findings_are_not_replaced_unless_told_to(points: Path) -> None:
     assert Findings.open("found").id == before
     assert service.detect("model", "new.csv", "found", overwrite=True).id != before
     assert not list(points.glob(".found*"))
+
+
+def test_a_disk_that_is_full_is_one_line_and_leaves_nothing(
+    points: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, content: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(findings, "replace_file", full)
+    with pytest.raises(BadInput, match=r"cannot write to later \(No space left on device\)"):
+        service.detect("model", "new.csv", "later")
+    assert [path.name for path in points.glob("*later*")] == []
 
 
 def test_what_was_seen_before_is_left_out(points: Path) -> None:

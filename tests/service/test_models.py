@@ -92,6 +92,17 @@ def test_a_damaged_version_is_no_place_to_go_back_to(named_points: Path) -> None
     assert ModelFolder.open("model").current == 2
 
 
+def test_a_rollback_that_was_killed_never_was(named_points: Path) -> None:
+    service.update("model", "found")
+    model = ModelFolder.open("model")
+    model.rollback()
+    (named_points / "model/current").write_text("0002\n")  # as it was before the last step
+    assert [event.event for event in model.events()] == ["fit", "update"]
+    assert model.rollback().before == 2
+    assert [event.event for event in model.events()] == ["fit", "update", "rollback"]
+    assert len((named_points / "model/log.jsonl").read_text().splitlines()) == 3
+
+
 def test_only_one_command_changes_a_model_at_a_time(named_points: Path) -> None:
     model = ModelFolder.open("model")
     with model.changing(), pytest.raises(BadInput, match="another command is changing model"):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from cilf.errors import BadInput
@@ -19,6 +21,18 @@ def replace_file(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
     pending.replace(path)
     _sync_folder(path.parent)
+
+
+@contextmanager
+def writing(place: Path) -> Iterator[None]:
+    """What the system says about a place that cannot be written to, in one line that names it."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or error
+        raise BadInput(
+            f"cannot write to {place} ({reason}): make room, or name another."
+        ) from error
 
 
 def put_folder(pending: Path, place: Path) -> None:

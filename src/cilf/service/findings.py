@@ -33,7 +33,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from cilf.core import Detection
-from cilf.core.files import make_folder, put_folder, replace_file
+from cilf.core.files import make_folder, put_folder, replace_file, writing
 from cilf.core.notices import notice
 from cilf.core.progress import report
 from cilf.core.types import Array, Floats, Ints
@@ -41,7 +41,7 @@ from cilf.data import Instances
 from cilf.errors import BadConfig, BadInput
 from cilf.evaluate.drawing import excerpts, thumbnails
 from cilf.report.contact import contact_sheet
-from cilf.service.models import Loaded, load_model
+from cilf.service.models import load_model
 from cilf.service.reading import read_new
 from cilf.service.spreadsheets import storable, table_bytes
 from cilf.stream import choose_queries
@@ -183,7 +183,7 @@ def detect(
     instances = _unseen(read_new(data, loaded, column=column, skip_bad=skip_bad), seen, data)
     found = loaded.learner.detect(instances.X, n_novel)
     about = {"model_id": loaded.id, "version": loaded.version, "data": str(data)}
-    return _write(Path(out), about, instances, found, loaded)
+    return _write(Path(out), about, instances, found)
 
 
 def _unseen(instances: Instances, seen: Sequence[str | Path], data: str | Path) -> Instances:
@@ -220,7 +220,7 @@ def _require_room(out: Path, overwrite: bool) -> None:
 
 
 def _write(
-    out: Path, about: dict[str, Any], instances: Instances, detection: Detection, model: Loaded
+    out: Path, about: dict[str, Any], instances: Instances, detection: Detection
 ) -> Findings:
     """Write a folder that appears whole or not at all."""
     found = Found(
@@ -233,12 +233,24 @@ def _write(
     _sweep(out)
     pending = _pending(out)
     shutil.rmtree(pending, ignore_errors=True)
-    make_folder(pending)
+    try:
+        with writing(out):
+            pending.mkdir()
+            _fill(pending, about, instances, detection, found)
+            _put(pending, out)
+    finally:
+        shutil.rmtree(pending, ignore_errors=True)  # there only if something went wrong
+    return Findings(out)
+
+
+def _fill(
+    folder: Path, about: dict[str, Any], instances: Instances, detection: Detection, found: Found
+) -> None:
     shown = choose_queries(detection, MOST_SHOWN, strategy="representative", seed=0, window=0)
-    _write_sheets(pending, instances, found, shown)
-    _write_tables(pending, found)
+    _write_sheets(folder, instances, found, shown)
+    _write_tables(folder, found)
     kept = _packed(found, instances.X)
-    replace_file(pending / KEPT, kept)
+    replace_file(folder / KEPT, kept)
     head = {
         "format": FORMAT,
         "id": uuid.uuid4().hex,
@@ -247,12 +259,9 @@ def _write(
         "n_instances": len(found.ids),
         "known": found.known,
         "clusters": found.sizes,
-        "classes": model.learner.classes_.astype(str).tolist(),
         "sha256": hashlib.sha256(kept).hexdigest(),
     }
-    replace_file(pending / HEAD, json.dumps(head, indent=1).encode())
-    _put(pending, out)
-    return Findings(out)
+    replace_file(folder / HEAD, json.dumps(head, indent=1).encode())
 
 
 def _pending(out: Path) -> Path:

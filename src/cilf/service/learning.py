@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cilf.core import validation
-from cilf.core.files import make_folder, replace_file
+from cilf.core.files import make_folder, replace_file, writing
 from cilf.core.notices import notice
 from cilf.core.types import Array
 from cilf.errors import BadInput
@@ -259,7 +259,8 @@ class Predictions:
     def write(self, path: Path) -> None:
         """Write the table."""
         make_folder(path.parent)
-        replace_file(path, self.to_csv())
+        with writing(path):
+            replace_file(path, self.to_csv())
 
 
 def predict(

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from cilf.core.files import PENDING, make_folder, put_folder, replace_file
+from cilf.core.files import PENDING, make_folder, put_folder, replace_file, writing
 from cilf.core.types import Array
 from cilf.errors import BadInput
 from cilf.learners import Learner, load
@@ -171,7 +171,9 @@ class ModelFolder:
         """Keep everybody else from changing the model inside the block."""
         self.require_room()
         make_folder(self.path)
-        with (self.path / LOCK).open("a") as file:
+        with writing(self.path):
+            file = (self.path / LOCK).open("a")
+        with file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -185,11 +187,12 @@ class ModelFolder:
         """Make this learner the next version, and the current one; only inside ``changing``."""
         events = self.events() if self.exists() else []
         number = 1 + max((past.version for past in events), default=0)
-        pending = self.path / VERSIONS / f"{number:04d}{PENDING}"
-        learner.save(pending)
         rows = zip(taught.ids.tolist(), taught.labels.tolist(), strict=True)
-        replace_file(pending / LABELS, table_bytes(("identity", "label"), rows))
-        put_folder(pending, self.version_path(number))
+        pending = self.path / VERSIONS / f"{number:04d}{PENDING}"
+        with writing(self.path):
+            learner.save(pending)
+            replace_file(pending / LABELS, table_bytes(("identity", "label"), rows))
+            put_folder(pending, self.version_path(number))
         model = {"model_id": self.id if events else uuid.uuid4().hex} if event == FIT else {}
         about = {**model, **about, "cilf": installed_version("cilf")}
         return self._point_at(number, event, about, events)
@@ -215,8 +218,9 @@ class ModelFolder:
     ) -> Event:
         time = datetime.now(UTC).isoformat(timespec="seconds")
         happened = Event(event, number, past[-1].version if past else None, time, about)
-        self._write_log([*past, happened])
-        replace_file(self.path / CURRENT, f"{number:04d}\n".encode())
+        with writing(self.path):
+            self._write_log([*past, happened])
+            replace_file(self.path / CURRENT, f"{number:04d}\n".encode())
         return happened
 
     # ------------------------------------------------------------- files

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cilf.data import Dataset, Instances, load_dataset, load_instances
+from cilf.core.notices import notice
+from cilf.data import DATASETS, Dataset, Instances, load_dataset, load_instances
 from cilf.data.paths import PACKED
 from cilf.service.models import Loaded
 
@@ -16,6 +17,8 @@ IMAGES = (2, 3)  # axes of an image
 
 def read_labelled(data: str, loading: Mapping[str, Any]) -> Dataset:
     """Labelled data whose classes have names that are texts: people type them into tables."""
+    if data in DATASETS and Path(data).exists():
+        notice(f"{data} is the data set of that name; ./{data} is the folder or file")
     dataset = load_dataset(data, **loading)
     train, test = (replace(part, y=part.y.astype(str)) for part in (dataset.train, dataset.test))
     return replace(dataset, train=train, test=test)
