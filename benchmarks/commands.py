@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cilf.core import WindowRecord
-from cilf.evaluate import read_records
+from cilf.evaluate.records import RunFolder
 
 RUNS = Path("runs/commands")
 PAGES = Path(__file__).parent.parent / "docs" / "methods"
@@ -44,7 +44,7 @@ def ran(learner: str, data: str, scenario: str, seed: int, *changes: str) -> Ran
             sys.exit(done.stderr)
         summary = json.loads(done.stdout)["summary"]
         kept.write_text(json.dumps(summary | {"seconds": time.perf_counter() - start}))
-    return Ran(json.loads(kept.read_text()), read_records(out))
+    return Ran(json.loads(kept.read_text()), RunFolder.open(out).read_records())
 
 
 def write_page(learner: str, table: str, command: str) -> None:
