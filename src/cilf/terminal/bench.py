@@ -30,7 +30,7 @@ SCORES = ("seeds", "NA", "AUROC", "K exact", "hold-out", "seconds")
 def duration(seconds: float | None) -> str:
     """
     >>> duration(8.4), duration(75), duration(7300), duration(None)
-    ('8 s', '1 min 15 s', '2 h 2 min', 'unknown')
+    ('8 s', '1 min 15 s', '2 h 1 min', 'unknown')
     """
     if seconds is None:
         return "unknown"
