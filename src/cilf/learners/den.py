@@ -20,7 +20,6 @@ from cilf.learners.marking import Marks
 from cilf.learners.with_classifier import Made
 from cilf.nn import training
 from cilf.nn.anchors import Anchors
-from cilf.nn.classifier import Penalty
 from cilf.nn.expandable import (
     ExpandableBlock,
     Masks,
@@ -60,8 +59,20 @@ class _Task:
         return one_against_rest(logits[:, self.outputs], self.targets[rows])
 
     @torch.no_grad()
+    def worst_loss(self, logits: Tensor, rows: Tensor | slice = slice(None)) -> float:
+        """Of the instances of the new classes, or of the others, whichever have the larger.
+
+        A mean over all would be low where few new instances are lost among many others.
+        """
+        targets = self.targets[rows]
+        new = targets.any(1)
+        parts = [part for part in (new, ~new) if part.any()]
+        losses = [one_against_rest(logits[part][:, self.outputs], targets[part]) for part in parts]
+        return max(loss.item() for loss in losses)
+
+    @torch.no_grad()
     def loss_now(self) -> float:
-        return self.loss(self.network(self.features)).item()
+        return self.worst_loss(self.network(self.features))
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -121,9 +132,9 @@ class DEN(DNNBase):
     hidden_layers: int = 1
     max_units: int = 256
     ex_k: int = 10
-    l1: float = 0.01
+    l1: float = 0.001
     pull: float = 0.5
-    group_lasso: float = 1.0
+    group_lasso: float = 0.03
     loss_threshold: float = 0.05
     split_threshold: float = 0.05
     update_epochs: int = 100
@@ -229,7 +240,7 @@ class DEN(DNNBase):
         anchors = Anchors.of(before)
         self._run(
             task, "selected units", block.connected(task.outputs),
-            penalty=lambda: self.pull * anchors.distance(block),
+            pull=lambda step: anchors.pull(block, self.pull * step),
         )  # fmt: skip
 
     def _expand(self, task: _Task) -> None:
@@ -250,34 +261,30 @@ class DEN(DNNBase):
 
     def _run(
         self, task: _Task, part: str, masks: Masks,
-        after_step: Callable[[], None] = lambda: None, penalty: Penalty | None = None,
+        after_step: Callable[[], None] = lambda: None, pull: training.Pull | None = None,
         to_the_end: bool = False,
     ) -> None:  # fmt: skip
         """Train these weights until the loss is below the threshold, or the epochs are over."""
         until = 0.0 if to_the_end else self.loss_threshold
         with only(task.block, masks):
-            for done in self._epochs(task, f"update: {part}", after_step, penalty):
-                if task.loss(done.z, done.rows).item() < until:
+            for done in self._epochs(task, f"update: {part}", after_step, pull):
+                if task.worst_loss(done.z, done.rows) < until:
                     break
 
     def _epochs(
         self, task: _Task, purpose: str, after_step: Callable[[], None],
-        penalty: Penalty | None = None,
+        pull: training.Pull | None = None,
     ) -> Iterator[training.Epoch]:  # fmt: skip
-        def objective(logits: Tensor, rows: Tensor) -> Tensor:
-            loss = task.loss(logits, rows)
-            return loss if penalty is None else loss + penalty()
-
         n, device = len(task.features), task.features.device
         batches = training.shuffled(n, self.batch_size, task.draws, device)
         return training.epochs(
-            task.network, task.features, and_then(batches, after_step), objective, task.settings,
-            seed=task.seed, purpose=purpose,
+            task.network, task.features, and_then(batches, after_step), task.loss, task.settings,
+            seed=task.seed, purpose=purpose, pull=pull,
         )  # fmt: skip
 
     def _shrinking(self, task: _Task, masks: Masks) -> Callable[[], None]:
         """The step of proximal descent for L1: these weights come nearer to zero."""
-        block, by = task.block, task.settings.learning_rate * self.l1
+        block, by = task.block, task.settings.step(0) * self.l1
 
         @torch.no_grad()
         def step() -> None:
@@ -288,7 +295,7 @@ class DEN(DNNBase):
 
     def _shortening(self, task: _Task) -> Callable[[], None]:
         """The step of proximal descent for the group lasso: a group is what leads to a new unit."""
-        block, by = task.block, task.settings.learning_rate * self.group_lasso
+        block, by = task.block, task.settings.step(0) * self.group_lasso
 
         @torch.no_grad()
         def step() -> None:

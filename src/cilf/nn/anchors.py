@@ -11,6 +11,8 @@ from torch import Tensor, nn
 
 from cilf.core.types import Array
 
+LARGEST = 1e30  # strength of a pull: it ends at the anchor of all that matters
+
 
 @dataclass(frozen=True)
 class Anchors:
@@ -60,7 +62,8 @@ class Anchors:
         [[2.0, 2.0]]
         """
         for weight, anchor, importance in self._pairs(network):
-            share = 1 / (1 + 1 / (2 * strength * importance))  # of the way; 0 and inf are fine
+            # Of the way. In float32 a larger strength would be inf, and inf * 0 is no number.
+            share = 1 / (1 + 1 / (2 * min(strength, LARGEST) * importance))
             weight.lerp_(anchor, share)
 
     def joined(self, later: Anchors) -> Anchors:

@@ -40,4 +40,4 @@ def _dropped(
     (x,) = inputs
     off = F.dropout(x, rate) - x  # mean 0: -x, or x * rate / (1 - rate)
     noise = F.linear(off, layer.weight[: len(earlier)] - earlier)
-    return output + F.pad(noise, (0, output.shape[1] - len(earlier)))
+    return output + F.pad(noise, (0, output.shape[-1] - len(earlier)))
