@@ -95,7 +95,7 @@ class DEN(DNNBase):
         group_lasso: weight of the length of each new unit's weights, which drops units.
         loss_threshold: an update adds units if its loss stays above this.
         split_threshold: units are split whose weights have moved by more than this.
-        update_epochs: of each part of an update, at most.
+        update_epochs: of each part of an update, at most; and of making weights of ``fit`` zero.
         replay: see :class:`DNNBase`, as for all other parameters.
 
     Attributes:
