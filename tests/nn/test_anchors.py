@@ -87,6 +87,15 @@ def test_a_huge_pull_goes_to_the_anchor_and_no_further(strength: float) -> None:
     assert torch.allclose(network.bias[:2], anchors.weights["bias"], atol=1e-9)
 
 
+def test_a_pull_too_strong_for_single_precision_moves_nothing_that_does_not_matter() -> None:
+    network = layer(seed=1).float()
+    anchors = Anchors.of(layer().float(), {"weight": torch.zeros(2, 3), "bias": torch.ones(2)})
+    free = network.weight.detach().clone()
+    anchors.pull(network, 1e39)
+    assert torch.equal(network.weight, free)
+    assert torch.equal(network.bias, anchors.weights["bias"])
+
+
 def test_joined_anchors_pull_as_both_do() -> None:
     first = Anchors.of(layer(), importance())
     second = Anchors.of(layer(n_outputs=3, seed=1), importance(n_outputs=3, seed=1))

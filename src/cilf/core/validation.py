@@ -219,8 +219,19 @@ def number(name: str, value: Any, *, least: float = -math.inf, most: float = mat
     fits = isinstance(value, numbers.Real) and not isinstance(value, bool)
     real = _float(value) if fits else math.nan
     if not math.isfinite(real) or not least <= real <= most:
-        raise BadConfig(f"{name} is {value!r}: give a number from {least:g} to {most:g}.")
+        raise BadConfig(f"{name} is {value!r}: give a number {_range(least, most)}.")
     return real
+
+
+def _range(least: float, most: float) -> str:
+    """In words: infinite ends are none.
+
+    >>> _range(0, 1), _range(0, math.inf), _range(-math.inf, math.inf)
+    ('from 0 to 1', 'from 0 on, not infinite', 'that is not infinite')
+    """
+    if most < math.inf:
+        return f"from {least:g} to {most:g}" if least > -math.inf else f"of {most:g} at most"
+    return f"from {least:g} on, not infinite" if least > -math.inf else "that is not infinite"
 
 
 def _float(value: Any) -> float:
