@@ -10,12 +10,13 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from marked import replace_marked
+
 from cilf.core import WindowRecord
 from cilf.evaluate.records import RunFolder
 
 RUNS = Path("runs/commands")
 PAGES = Path(__file__).parent.parent / "docs" / "methods"
-START, END = "<!-- measured -->", "<!-- /measured -->"
 
 
 class Ran(NamedTuple):
@@ -49,9 +50,4 @@ def ran(learner: str, data: str, scenario: str, seed: int, *changes: str) -> Ran
 
 def write_page(learner: str, table: str, command: str) -> None:
     """Replace what stands between the two marks in a learner's page, if it has them."""
-    page = PAGES / f"{learner}.md"
-    before, mark, rest = page.read_text(encoding="utf-8").partition(START)
-    if mark:
-        after = rest.partition(END)[2]
-        text = f"{before}{START}\n{table}\n`{command}`\n{END}{after}"
-        page.write_text(text, encoding="utf-8")
+    replace_marked(PAGES / f"{learner}.md", "measured", f"{table}\n`{command}`")

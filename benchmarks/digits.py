@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import mean, stdev
 
 import torch
+from marked import replace_marked
 
 from cilf.benchmark import RunConfig, run_cell
 from cilf.benchmark.provenance import provenance
@@ -99,11 +100,7 @@ def write_readme(rows: list[dict[str, object]], seeds: list[int], command: str) 
         lines.append([f"{row['scenario']}{quiet}", str(row["learner"]), *cells])
     table = Table("", ["stream", "learner", *(COLUMNS[name] for name in shown)], lines)
     body = table.to_markdown().split("\n\n", 1)[1]  # without the title
-    text = f"{body}\n{len(seeds)} seeds, `{command}`."
-    before, rest = README.read_text(encoding="utf-8").split("<!-- digits -->")
-    after = rest.split("<!-- /digits -->")[1]
-    parts = [before, "<!-- digits -->\n", text, "\n<!-- /digits -->", after]
-    README.write_text("".join(parts), encoding="utf-8")
+    replace_marked(README, "digits", f"{body}\n{len(seeds)} seeds, `{command}`.")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,123 @@
+"""The paper's tables at scale ``cpu``: the runs that are kept here, and what is made of them.
+
+    cilf paper table2 table3 table4 table5 --scale cpu --out runs/paper-cpu --data ... --learner ...
+    .venv/bin/python benchmarks/paper.py runs/paper-cpu
+
+Records of the finished runs below the folder, if one is named, are taken into
+``benchmarks/results/paper-cpu``; tables 2 to 5 are made there of all records there are, and the
+README's results of the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from marked import replace_marked
+
+from cilf.benchmark import RunConfig
+from cilf.benchmark.bench import CELLS
+from cilf.benchmark.grid import GridCell
+from cilf.evaluate.records import RunFolder
+from cilf.paper.comparison import FORGETTING, Score, best, score
+from cilf.paper.make import chosen, make
+from cilf.paper.published import COLUMNS
+from cilf.paper.results import Cell, Results, finished, records
+from cilf.paper.setup import DATA, JOINT, SYSTEMS, Setup
+from cilf.report import Table
+from cilf.report.tables import MISSING
+
+RESULTS = Path(__file__).parent / "results" / "paper-cpu"
+README = Path(__file__).parent.parent / "README.md"
+SCENARIOS = ("single", "multiple")
+SETUP = Setup.of(scale="cpu")
+KEPT = ("run.json", "records.jsonl")  # of a run; its models and drawings are large
+
+Column = tuple[str, str]  # data set and scenario
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("runs", nargs="?", type=Path, help="a folder that `cilf paper` made")
+    runs = parser.parse_args().runs
+    if runs is not None:
+        take(runs)
+    for made in make(chosen(["table2", "table3", "table4", "table5"]), SETUP, RESULTS):
+        print(made.item.name, *(path.name for path in made.files))
+    replace_marked(README, "paper", summary())
+
+
+def take(runs: Path) -> None:
+    """Keep the records of what is finished."""
+    for folder in sorted((runs / CELLS).iterdir()):
+        if RunFolder(folder).finished():
+            kept = RESULTS / CELLS / folder.name
+            kept.mkdir(parents=True, exist_ok=True)
+            for name in KEPT:
+                shutil.copyfile(folder / name, kept / name)
+
+
+def summary() -> str:
+    """Two tables, and where CILF is not the first."""
+    cells = [Cell(n, d, s) for d in DATA for s in SCENARIOS for n in (*SYSTEMS, JOINT)]
+    results = finished(cells, SETUP, place)
+    na, lost = scores(results, "na"), scores(results, FORGETTING)
+    parts = [
+        "NA of the detectors (more is better):", shown(na, "na"), behind(na, "na"),
+        "Forgetting (less is better):", shown(lost, FORGETTING), behind(lost, FORGETTING),
+    ]  # fmt: skip
+    return "\n".join(parts).strip()
+
+
+def place(config: RunConfig) -> Path:
+    return RESULTS / CELLS / GridCell.of(config).folder
+
+
+def scores(results: Results, metric: str) -> dict[Column, dict[str, Score]]:
+    """By column and learner; those for which there is no run are left out."""
+    columns: dict[Column, dict[str, Score]] = {}
+    for cell, runs in results.items():
+        upper = records(results[cell._replace(learner=JOINT)])
+        value = score(metric, records(runs), upper)
+        if cell.learner != JOINT and not math.isnan(value.mean):
+            columns.setdefault((cell.data, cell.scenario), {})[cell.learner] = value
+    return columns
+
+
+def shown(columns: Mapping[Column, Mapping[str, Score]], metric: str) -> str:
+    heads = [f"{COLUMNS[data]} {scenario}" for data, scenario in columns]
+    learners = [name for name in SYSTEMS if any(name in each for each in columns.values())]
+    rows, bold = [], set()
+    for row, name in enumerate(learners):
+        values = [each.get(name) for each in columns.values()]
+        rows.append((name, *(one(value) for value in values)))
+        bold |= {
+            (row, 1 + number)
+            for number, each in enumerate(columns.values())
+            if best(each, metric) == name
+        }
+    return Table("", ("learner", *heads), tuple(rows), frozenset(bold)).to_markdown().lstrip("*\n")
+
+
+def one(value: Score | None) -> str:
+    if value is None:
+        return MISSING
+    return f"{value.mean:.3f}" + ("" if math.isnan(value.std) else f" ± {value.std:.3f}")
+
+
+def behind(columns: Mapping[Column, Mapping[str, Score]], metric: str) -> str:
+    """A sentence on where another is better than CILF."""
+    lost = [
+        f"{COLUMNS[data]} {scenario} (`{best(each, metric)}`)"
+        for (data, scenario), each in columns.items()
+        if "cilf" in each and best(each, metric) != "cilf"
+    ]
+    where = ", ".join(lost)
+    return f"`cilf` is not first on {where}.\n" if lost else "`cilf` is first everywhere.\n"
+
+
+if __name__ == "__main__":
+    main()
