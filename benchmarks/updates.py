@@ -70,7 +70,8 @@ def write(rows: list[dict[str, Any]], arguments: argparse.Namespace) -> None:
     seeds, data = (" ".join(map(str, each)) for each in (arguments.seeds, arguments.data))
     command = f"benchmarks/updates.py --seeds {seeds} --data {data}"
     table = table_of(rows, f"Update methods: mean ± deviation over seeds {seeds}, one core")
-    (RESULTS / "updates.md").write_text(f"{table}\n`{command}`\n", encoding="utf-8")
+    text = f"{table}\n{least_forgetting(rows)}\n`{command}`\n"
+    (RESULTS / "updates.md").write_text(text, encoding="utf-8")
     record = {"command": command, "seeds": arguments.seeds, "rows": rows} | provenance()
     (RESULTS / "updates.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print(table)
@@ -87,6 +88,25 @@ def table_of(rows: list[dict[str, Any]], title: str) -> str:
         lines.append((*names, memory_of(row), len(row["seeds"]), *cells))
     columns = ("data", "scenario", "learner", "memory", "seeds", *COLUMNS.values())
     return Table(title, columns, tuple(lines)).to_markdown()
+
+
+def least_forgetting(rows: list[dict[str, Any]]) -> str:
+    """Which of those that do not train on everything again forgets least, by both measures."""
+    lines = []
+    for data, scenario in dict.fromkeys((row["data"], row["scenario"]) for row in rows):
+        own = [row for row in rows if (row["data"], row["scenario"]) == (data, scenario)]
+        rivals = [row for row in own if row["learner"] != "joint"]
+        for name in ("forgetting", "forgetting_from_best"):
+            first, second = sorted(rivals, key=lambda row: mean(row[name]))[:2]
+            lines.append((data, scenario, COLUMNS[name], _named(first, name), _named(second, name)))
+    columns = ("data", "scenario", "measure", "least", "next")
+    return Table("Who forgets least", columns, tuple(lines)).to_markdown()
+
+
+def _named(row: dict[str, Any], measure: str) -> str:
+    with_memory = " with memory" if row["learner"] != "cilf" and row["memory"] else ""
+    seeds = f", {len(row['seeds'])} seed" if len(row["seeds"]) == 1 else ""
+    return f"{row['learner']}{with_memory} ({shown(row[measure], 3)}{seeds})"
 
 
 def memory_of(row: dict[str, Any]) -> str:
