@@ -28,6 +28,13 @@ def test_what_was_measured_here_counts_more_than_the_table() -> None:
     assert pace.expected(config("iforest")) == COSTS["smoke"]["digits"]["iforest"]
 
 
+def test_a_learner_without_a_time_is_expected_to_take_what_others_do() -> None:
+    pace = Pace({"smoke": {"digits": {"iforest": 2.0, "dtc": 6.0}}})
+    assert pace.expected(config("cpe")) == 4.0
+    pace.note(config("dtc"), 12.0)
+    assert pace.expected(config("cpe")) == 7.0
+
+
 def test_another_scale_is_another_cost() -> None:
     pace = Pace({})
     pace.note(config("dtc"), 3.0)

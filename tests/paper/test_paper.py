@@ -81,6 +81,8 @@ def test_what_is_there_is_not_run_again(data: Path, tmp_path: Path) -> None:
     assert [cell] == list((out / CELLS).iterdir())
     assert (cell / "records.jsonl").stat().st_mtime_ns == before
     assert set(json.loads((out / "paper.json").read_text())["items"]) == {"table2", "figure6"}
+    assert run("table2", *few, "--seed", "0", "--seed", "1", "--draw") == 0
+    assert [cell] == list((out / CELLS).iterdir())
 
 
 def test_unknown_names_are_answered_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:

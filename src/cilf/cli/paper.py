@@ -35,6 +35,9 @@ def paper(
         list[str] | None,
         typer.Option(help="Only these of the paper's; FILE.py:CLASS adds your own. Repeatable."),
     ] = None,
+    draw: Annotated[
+        bool, typer.Option("--draw", help="Run nothing: make them of the runs that are there.")
+    ] = False,
     jobs: Jobs = None,
     engine: EngineName = "local",
     address: Address = None,
@@ -49,9 +52,10 @@ def paper(
     wanted = chosen(items)
     out = out or Path("runs") / f"paper-{scale}"
     runner = make_engine(engine, jobs, address, gpu_share)
-    runner.check()
     bench = open_bench(wanted, setup, out)
-    run_bench(bench, runner)
+    if not draw:
+        runner.check()
+        run_bench(bench, runner)
     with terminal.progress():
         made = list(make(wanted, setup, out))
     _show(bench, made, as_json)
