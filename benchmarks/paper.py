@@ -1,16 +1,19 @@
-"""The paper's tables at scale ``cpu``: the runs that are kept here, and what is made of them.
+"""The runs and artefacts of ``cilf paper`` that are kept here, and the README's results of them.
 
+    cilf paper all --scale smoke --out runs/paper-smoke
+    .venv/bin/python benchmarks/paper.py smoke --take runs/paper-smoke
     cilf paper table2 table3 table4 table5 --scale cpu --out runs/paper-cpu --data ... --learner ...
-    .venv/bin/python benchmarks/paper.py runs/paper-cpu
+    .venv/bin/python benchmarks/paper.py cpu --take runs/paper-cpu
 
-Records of the finished runs below the folder, if one is named, are taken into
-``benchmarks/results/paper-cpu``; tables 2 to 5 are made there of all records there are, and the
-README's results of the same.
+Records of the finished runs, and the tables and figures that were made of them, are taken into
+``benchmarks/results/paper-SCALE``. For ``cpu``, of which a part is run at a time, the tables are
+made anew of all records that are kept, and the README's results, too.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import shutil
 from collections.abc import Mapping
@@ -28,9 +31,11 @@ from cilf.paper.published import COLUMNS
 from cilf.paper.results import Cell, Results, finished, records
 from cilf.paper.setup import DATA, JOINT, SYSTEMS, Setup
 from cilf.report import Table
+from cilf.report.artefacts import INDEX
 from cilf.report.tables import MISSING
 
-RESULTS = Path(__file__).parent / "results" / "paper-cpu"
+RESULTS = Path(__file__).parent / "results"
+CPU = RESULTS / "paper-cpu"
 README = Path(__file__).parent.parent / "README.md"
 SCENARIOS = ("single", "multiple")
 SETUP = Setup.of(scale="cpu")
@@ -41,23 +46,31 @@ Column = tuple[str, str]  # data set and scenario
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("runs", nargs="?", type=Path, help="a folder that `cilf paper` made")
-    runs = parser.parse_args().runs
-    if runs is not None:
-        take(runs)
-    for made in make(chosen(["table2", "table3", "table4", "table5"]), SETUP, RESULTS):
-        print(made.item.name, *(path.name for path in made.files))
-    replace_marked(README, "paper", summary())
+    parser.add_argument("scale", choices=["smoke", "cpu"])
+    parser.add_argument("--take", type=Path, help="a folder that `cilf paper` made")
+    arguments = parser.parse_args()
+    if arguments.take is not None:
+        take(arguments.take, RESULTS / f"paper-{arguments.scale}")
+    if arguments.scale == "cpu":
+        for made in make(chosen(["table2", "table3", "table4", "table5"]), SETUP, CPU):
+            print(made.item.name, *(path.name for path in made.files))
+        replace_marked(README, "paper", summary())
 
 
-def take(runs: Path) -> None:
-    """Keep the records of what is finished."""
+def take(runs: Path, kept: Path) -> None:
+    """Keep the records of what is finished, and what was made of them."""
     for folder in sorted((runs / CELLS).iterdir()):
         if RunFolder(folder).finished():
-            kept = RESULTS / CELLS / folder.name
-            kept.mkdir(parents=True, exist_ok=True)
             for name in KEPT:
-                shutil.copyfile(folder / name, kept / name)
+                copy(folder / name, kept / CELLS / folder.name / name)
+    items = json.loads((runs / INDEX).read_text(encoding="utf-8"))["items"]
+    for name in (INDEX, *(file for item in items.values() for file in item["files"])):
+        copy(runs / name, kept / name)
+
+
+def copy(file: Path, to: Path) -> None:
+    to.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(file, to)
 
 
 def summary() -> str:
@@ -73,7 +86,7 @@ def summary() -> str:
 
 
 def place(config: RunConfig) -> Path:
-    return RESULTS / CELLS / GridCell.of(config).folder
+    return CPU / CELLS / GridCell.of(config).folder
 
 
 def scores(results: Results, metric: str) -> dict[Column, dict[str, Score]]:
@@ -105,7 +118,7 @@ def shown(columns: Mapping[Column, Mapping[str, Score]], metric: str) -> str:
 def one(value: Score | None) -> str:
     if value is None:
         return MISSING
-    return f"{value.mean:.3f}" + ("" if math.isnan(value.std) else f" ± {value.std:.3f}")
+    return f"{value.mean:z.3f}" + ("" if math.isnan(value.std) else f" ± {value.std:.3f}")
 
 
 def behind(columns: Mapping[Column, Mapping[str, Score]], metric: str) -> str:

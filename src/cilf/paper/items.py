@@ -28,8 +28,14 @@ class Item:
 
     name: str
     title: str
+    about: str  # what to see in it, for those who have not read the paper
     cells: Callable[[Setup], list[Cell]]
     draw: Draw
+
+
+def _windows_with(scenario: str) -> str:
+    brings = "one new class" if scenario == SINGLE else "several new classes"
+    return f"Each window of the stream brings {brings}."
 
 
 def _compared(learners: Sequence[str], data: Sequence[str], scenario: str) -> list[Cell]:
@@ -40,6 +46,10 @@ def _detection(name: str, scenario: str) -> Item:
     return Item(
         name,
         f"Novel class detection, scenario {scenario}",
+        f"{_windows_with(scenario)} How well learners tell known from new, and new classes from "
+        "each other. NA: share put where it belongs, known and new counting half each. Macro-F and "
+        "Micro-F: F-measure, each class or each instance counting the same. AUROC: how well the "
+        "novelty score ranks new above known; 0.5 is chance. More is better.",
         lambda setup: _compared(setup.learners_for(DETECTORS), setup.data_for(DATA), scenario),
         tables.write_detection,
     )
@@ -51,13 +61,20 @@ def _forgetting(name: str, scenario: str) -> Item:
         return _compared(learners, setup.data_for(DATA), scenario)
 
     title = f"Forgetting (less is better), scenario {scenario}"
-    return Item(name, title, cells, tables.write_forgetting)
+    about = (
+        f"{_windows_with(scenario)} How much less of the classes it has learned a learner "
+        "recognises after later windows than joint does, which trains on everything again: the "
+        "mean over windows, on instances that were never shown. Below 0 it recognises more."
+    )
+    return Item(name, title, about, cells, tables.write_forgetting)
 
 
 def _windows(name: str, scenario: str) -> Item:
     return Item(
         name,
         f"Metrics on known classes in each window, scenario {scenario}",
+        f"{_windows_with(scenario)} The same metrics for instances of known classes alone: lines "
+        "that fall show that classes are forgotten, or taken for new ones, as more are learned.",
         lambda setup: _compared(setup.learners_for(DETECTORS), setup.data_for(CIFAR10), scenario),
         curves.write_windows,
     )
@@ -67,6 +84,9 @@ def _maps(name: str, scenario: str) -> Item:
     return Item(
         name,
         f"What learners see of each window, scenario {scenario}",
+        f"{_windows_with(scenario)} A point is an instance, placed by t-SNE so that those that "
+        "look alike to the learner are near each other; raw is the data as they are. Good "
+        "embeddings show each class as an island, new ones (rings) too.",
         lambda setup: _compared(setup.learners_for(MAPPED), setup.data_for(CIFAR10), scenario),
         maps.write_windows,
     )
@@ -105,18 +125,51 @@ def _no_runs(setup: Setup) -> list[Cell]:
 ITEMS: dict[str, Item] = {
     item.name: item
     for item in (
-        Item("figure2", "Classes 0 to 4 are known, 5 and 6 new", _no_runs, maps.write_confusion),
+        Item(
+            "figure2",
+            "Classes 0 to 4 are known, 5 and 6 new",
+            "What networks that were trained on five classes see of two others: new ones (rings) "
+            "fall among known ones, which is why embeddings have to adapt.",
+            _no_runs,
+            maps.write_confusion,
+        ),
         _detection("table2", SINGLE),
         _forgetting("table3", SINGLE),
         _detection("table4", MULTIPLE),
         _forgetting("table5", MULTIPLE),
-        Item("figure4", "Which class comes when", _no_runs, maps.write_streams),
+        Item(
+            "figure4",
+            "Which class comes when",
+            "The streams: classes that are labelled at the start, then windows with new classes "
+            "among known ones, of which some vanish.",
+            _no_runs,
+            maps.write_streams,
+        ),
         _maps("figure5", SINGLE),
         _windows("figure6", SINGLE),
         _maps("figure7", MULTIPLE),
         _windows("figure8", MULTIPLE),
-        Item("figure9", "Labels asked for, and performance", _asked, curves.write_queries),
-        Item("figure10", "AUROC by the weights λ1 and λ2", _weighted, curves.write_weights),
-        Item("figure11", "Execution time, scenario multiple", _timed, curves.write_times),
+        Item(
+            "figure9",
+            "Labels asked for, and performance",
+            "A person names only a part of what is believed new: how performance depends on it.",
+            _asked,
+            curves.write_queries,
+        ),
+        Item(
+            "figure10",
+            "AUROC by the weights λ1 and λ2",
+            "λ1 weighs the loss that drives classes apart, λ2 the one that holds the prototypes of "
+            "known classes in place. Where neighbours have one colour, the choice matters little.",
+            _weighted,
+            curves.write_weights,
+        ),
+        Item(
+            "figure11",
+            "Execution time, scenario multiple",
+            "Seconds of a whole run, of detection and of updates, on a scale of powers.",
+            _timed,
+            curves.write_times,
+        ),
     )
 }

@@ -68,7 +68,8 @@ def make(items: Sequence[Item], setup: Setup, out: Path) -> Iterator[Made]:
         there = sum(len(runs) for runs in results.values())
         making = Making(setup, results, out, out / KEPT)
         files = item.draw(making, item.name, item.title) if there or not cells else []
-        index[item.name] = {"title": item.title, "files": [path.name for path in files]}
+        named = {"title": item.title, "about": item.about}
+        index[item.name] = named | {"files": [path.name for path in files]}
         replace_file(out / INDEX, json.dumps({"items": index}, indent=1).encode())
         yield Made(item, files, len(cells) * len(setup.repetitions) - there)
 

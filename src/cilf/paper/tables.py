@@ -20,9 +20,9 @@ DETECTION = ("na", "macro_f", "micro_f", "auroc")
 WORSE = "\N{DAGGER}"
 LEGEND = (
     "Mean ± deviation over seeds; best in bold; {mark}: worse than the best, p < {level:g} "
-    "(Wilcoxon, paired over seeds and windows). The paper's numbers are from its own streams, "
-    "networks and definitions."
+    "(Wilcoxon, paired over seeds and windows)."
 )
+ABOUT_PAPER = "The paper's numbers are from its own streams, networks and definitions."
 COLUMNS_OF_DATA = (
     "metric", "learner", "data", "scenario", "mean", "std", "n_seeds", "p_against_best",
     "paper_mean", "paper_std",
@@ -47,7 +47,7 @@ class Compared:
         if math.isnan(self.score.mean):
             return MISSING
         deviation = "" if math.isnan(self.score.std) else f" ± {self.score.std:.3f}"
-        return f"{self.score.mean:.3f}{deviation}{WORSE if self.p < comparison.LEVEL else ''}"
+        return f"{self.score.mean:z.3f}{deviation}{WORSE if self.p < comparison.LEVEL else ''}"
 
 
 Scores = Mapping[tuple[str, str, str], Score]  # by metric, learner, data
@@ -112,9 +112,11 @@ def write(scores: Scores, scenario: str, title: str, out: Path, name: str) -> li
     """``name.md`` and ``name.tex`` for people, ``name.csv`` for programs."""
     compared = compare(scores, scenario)
     shown = table(compared, title)
-    legend = LEGEND.format(mark=WORSE, level=comparison.LEVEL)
+    legend = [LEGEND.format(mark=WORSE, level=comparison.LEVEL)]
+    if any(cell.paper for cell in compared.values()):
+        legend.append(ABOUT_PAPER)
     texts = {
-        "md": f"{shown.to_markdown()}\n{legend}\n",
+        "md": f"{shown.to_markdown()}\n{' '.join(legend)}\n",
         "csv": data_table(compared, scenario).to_csv(),
         "tex": shown.to_latex(),
     }

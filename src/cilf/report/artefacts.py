@@ -6,6 +6,7 @@ import base64
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cilf.errors import BadInput
 from cilf.report.tables import Table
@@ -19,6 +20,7 @@ class Artefact:
 
     name: str
     title: str
+    about: str  # what to see in it
     table: Table | None
     note: str  # below the table
     pictures: tuple[tuple[str, str], ...]  # (name, picture as a data URL)
@@ -26,7 +28,7 @@ class Artefact:
     @property
     def heading(self) -> str:
         """
-        >>> Artefact("figure10", "Weights", None, "", ()).heading
+        >>> Artefact("figure10", "Weights", "", None, "", ()).heading
         'Figure 10. Weights'
         """
         kind = self.name.rstrip("0123456789")
@@ -40,13 +42,14 @@ def read_artefacts(folder: Path) -> list[Artefact]:
         return []
     try:
         items = json.loads(path.read_text(encoding="utf-8"))["items"]
-        made = [_read(folder, name, item["title"], item["files"]) for name, item in items.items()]
+        made = [_read(folder, name, item) for name, item in items.items()]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         raise BadInput(f"{path} cannot be used ({error!r}): make its items again.") from error
     return sorted((each for each in made if each.table or each.pictures), key=_order)
 
 
-def _read(folder: Path, name: str, title: str, files: list[str]) -> Artefact:
+def _read(folder: Path, name: str, item: dict[str, Any]) -> Artefact:
+    files: list[str] = item["files"]
     texts = [folder / file for file in files if file.endswith(".md")]
     text = texts[0].read_text(encoding="utf-8") if texts else ""
     pictures = tuple(
@@ -55,7 +58,8 @@ def _read(folder: Path, name: str, title: str, files: list[str]) -> Artefact:
         if file.endswith(".png")
     )
     table = Table.from_markdown(text) if text else None
-    return Artefact(name, title, table, text.rpartition("|\n")[2].strip(), pictures)
+    note = text.rpartition("|\n")[2].strip()
+    return Artefact(name, item["title"], item["about"], table, note, pictures)
 
 
 def _data_url(path: Path) -> str:
