@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from cilf.benchmark import Bench, Grid, run_cell
+from cilf.benchmark.costs import Pace
 from cilf.benchmark.engines import Ended, Event, LocalEngine, Lost, RayEngine, Started
 from cilf.benchmark.engines.on_ray import BEYOND_THIS_MACHINE
 from cilf.benchmark.job import Job, perform
@@ -415,7 +416,10 @@ def test_the_time_left_is_told_from_cells_that_are_done(tmp_path: Path) -> None:
 
 def test_a_cell_of_unknown_cost_leaves_the_time_open(tmp_path: Path) -> None:
     made = own_grid(tmp_path / "broken.py", BROKEN, "Broken", {})
-    assert Bench.open(made, tmp_path / "out").seconds_left(1) is None
+    bench = Bench.open(made, tmp_path / "out")
+    assert bench.seconds_left(1) is not None  # others have been measured on digits
+    bench.pace = Pace({})
+    assert bench.seconds_left(1) is None
 
 
 def test_a_folder_of_other_things_is_refused(tmp_path: Path) -> None:
