@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from cilf.core.spelling import check_spelling
 from cilf.errors import BadInput
 from cilf.service import Findings
-from cilf.service.labels import check_spelling, read_answers
+from cilf.service.labels import read_answers
 
 Edit = Callable[[Path, Callable[[dict[str, str]], None]], None]
 

@@ -5,18 +5,22 @@
 (:class:`ModelFolder`), findings keep the instances (:class:`Findings`).
 """
 
-from cilf.service.findings import Findings, detect
-from cilf.service.learning import (
-    Fitted,
-    Predictions,
-    Updated,
-    WouldForget,
-    fit,
-    predict,
-    update,
-)
-from cilf.service.models import Event, ModelFolder, load_model
-from cilf.service.overview import ModelSummary, describe
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cilf.service.findings import Findings, detect
+    from cilf.service.learning import (
+        Fitted,
+        Predictions,
+        Updated,
+        WouldForget,
+        fit,
+        predict,
+        update,
+    )
+    from cilf.service.models import Event, ModelFolder, load_model
+    from cilf.service.overview import ModelSummary, describe
 
 __all__ = [
     "Event",
@@ -34,3 +38,13 @@ __all__ = [
     "predict",
     "update",
 ]
+
+_HOMES = ("findings", "learning", "models", "overview")
+
+
+def __getattr__(name: str) -> Any:
+    """Import a part when first asked for: torch, which learners need, takes seconds to load."""
+    if name not in __all__:
+        raise AttributeError(f"module 'cilf.service' has no attribute {name!r}")
+    homes = (import_module(f"cilf.service.{home}") for home in _HOMES)
+    return next(getattr(home, name) for home in homes if hasattr(home, name))

@@ -125,6 +125,15 @@ class Findings:
         names = ("ids", "label", "novelty", "cluster")
         return Found(**{name: self._kept[name] for name in names})
 
+    @property
+    def embedding(self) -> Floats:
+        """Where each instance lies, (n, d), as the model saw it when it looked for new kinds."""
+        if "embedding" not in self._kept:
+            raise BadInput(
+                f"{self.path} keeps no embedding, it is from an older cilf: detect again."
+            )
+        return self._kept["embedding"]
+
     def instances(self, rows: Ints) -> Array:
         """Some of the instances, as the model takes them."""
         if "X" in self._kept:
@@ -249,7 +258,7 @@ def _fill(
     shown = choose_queries(detection, MOST_SHOWN, strategy="representative", seed=0, window=0)
     _write_sheets(folder, instances, found, shown)
     _write_tables(folder, found)
-    kept = _packed(found, instances.X)
+    kept = _packed(found, instances.X, detection.embedding)
     replace_file(folder / KEPT, kept)
     head = {
         "format": FORMAT,
@@ -285,7 +294,7 @@ def _put(pending: Path, out: Path) -> None:
     shutil.rmtree(old)
 
 
-def _packed(found: Found, X: Array) -> bytes:
+def _packed(found: Found, X: Array, embedding: Floats) -> bytes:
     own: dict[str, Any] = {"X": np.asarray(X)} if X.ndim > 1 else _packed_texts(X)
     packed = io.BytesIO()
     np.savez_compressed(
@@ -294,6 +303,7 @@ def _packed(found: Found, X: Array) -> bytes:
         label=found.label,
         novelty=found.novelty,
         cluster=found.cluster,
+        embedding=embedding,
         **own,
     )
     return packed.getvalue()

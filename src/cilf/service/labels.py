@@ -10,8 +10,7 @@
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +18,7 @@ import numpy as np
 
 from cilf.core import validation
 from cilf.core.notices import notice
+from cilf.core.spelling import as_compared
 from cilf.core.types import Array, Ints
 from cilf.errors import BadInput
 from cilf.service.findings import CLUSTERS, HEAD, ROWS, Findings, Found
@@ -67,22 +67,6 @@ def read_answers(
     return about, Answers(np.array(chosen, dtype=np.int64), labels, path)
 
 
-def check_spelling(names: Iterable[str], classes: Sequence[str]) -> None:
-    """Refuse a name that differs from another one, known or new, in upper and lower case only."""
-    known = {_folded(label): label for label in classes}
-    for name in dict.fromkeys(names):
-        other = known.setdefault(_folded(name), name)
-        if other != name:
-            raise BadInput(
-                f"the name {name!r} differs from {other!r} in case or blanks only: write both the "
-                "same way."
-            )
-
-
-def _folded(name: str) -> str:
-    return " ".join(name.casefold().split())
-
-
 def _folder(path: Path, findings: str | Path | None) -> Path:
     if findings is not None:
         return Path(findings).expanduser()
@@ -119,7 +103,7 @@ def _instance_names(sheet: Sheet, found: Found) -> Named:
     names = _collected(sheet, "name", row_of)
     if "label" not in sheet.columns:
         return names
-    written = {row_of[row.line]: _name(row.cells["label"]) for row in sheet.rows}
+    written = {row_of[row.line]: as_compared(row.cells["label"]) for row in sheet.rows}
     new = {i: label for i, label in written.items() if label and found.cluster[i] >= 0}
     for i, label in new.items():
         if names.setdefault(i, label) != label:
@@ -136,7 +120,7 @@ def _tell_changed(sheet: Sheet, written: Mapping[int, str], names: Named, found:
     changed = [
         str(found.ids[i])
         for i, label in written.items()
-        if found.cluster[i] < 0 and i not in names and label != _name(str(found.label[i]))
+        if found.cluster[i] < 0 and i not in names and label != as_compared(str(found.label[i]))
     ]
     if changed:
         notice(
@@ -188,7 +172,7 @@ def _collected(sheet: Sheet, column: str, target: Mapping[int, int]) -> Named:
     """What each line with something in this column names, and how."""
     named: Named = {}
     for row in sheet.rows:
-        name = _name(row.cells[column])
+        name = as_compared(row.cells[column])
         if not name:
             continue
         _check_name(sheet, row, name)
@@ -205,11 +189,6 @@ def _check_name(sheet: Sheet, row: Row, name: str) -> None:
         validation.labels([name], n=1, name="name")
     except BadInput as error:
         raise BadInput(f"{sheet.path}, line {row.line}: {error}") from error
-
-
-def _name(cell: str) -> str:
-    """A name as it is compared: accents may be written in two ways that look the same."""
-    return unicodedata.normalize("NFC", cell.strip())
 
 
 def _members(clusters: Mapping[int, str], found: Found) -> Named:

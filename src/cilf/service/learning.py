@@ -14,12 +14,13 @@ import numpy as np
 from cilf.core import validation
 from cilf.core.files import make_folder, replace_file, writing
 from cilf.core.notices import notice
+from cilf.core.spelling import check_spelling
 from cilf.core.types import Array
 from cilf.errors import BadInput
 from cilf.learners import make
 from cilf.service.comparison import ClassChange, Score, hurt, mean_loss, taught, too_much
 from cilf.service.findings import Findings
-from cilf.service.labels import Answers, check_spelling, read_answers
+from cilf.service.labels import Answers, read_answers
 from cilf.service.models import FIT, UPDATE, Event, ModelFolder, Taught, load_model
 from cilf.service.reading import describe_reading, read_labelled, read_new
 from cilf.service.spreadsheets import table_bytes

@@ -60,7 +60,15 @@ def read_sheet(path: Path) -> Sheet:
     With or without a mark at its start, separated by commas, semicolons, tabs or bars, whatever
     the line ends, with empty lines and lines of separators only.
     """
-    text = _text(path)
+    try:
+        return sheet_of(path.read_bytes(), path)
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read ({error.strerror}): check the path.") from error
+
+
+def sheet_of(content: bytes, path: Path) -> Sheet:
+    """The same of the content of a file; ``path`` is what messages call it."""
+    text = _text(content, path)
     delimiter = _delimiter(text)
     numbered = _lines(path, text, delimiter)
     filled = [(line, cells) for line, cells in numbered if any(cells)]
@@ -73,13 +81,10 @@ def read_sheet(path: Path) -> Sheet:
     return Sheet(path, columns, rows)
 
 
-def _text(path: Path) -> str:
+def _text(content: bytes, path: Path) -> str:
     try:
-        content = path.read_bytes()
         encoding = "utf-16" if content.startswith(UTF16) else "utf-8-sig"
         return content.decode(encoding)
-    except OSError as error:
-        raise BadInput(f"{path} cannot be read ({error.strerror}): check the path.") from error
     except UnicodeDecodeError as error:
         raise BadInput(f"{path} is not UTF-8: save it as 'CSV UTF-8'.") from error
 
