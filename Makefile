@@ -86,5 +86,5 @@ $(REPORT): pyproject.toml constraints.txt $(MADE)
 
 comma := ,
 $(DEV): pyproject.toml constraints.txt $(MADE)
-	$(call install,dev$(comma)report$(comma)data$(comma)pretrained$(comma)text$(comma)cluster$(comma)tensorboard$(comma)analysis)
+	$(call install,dev$(comma)report$(comma)data$(comma)pretrained$(comma)text$(comma)cluster$(comma)tensorboard$(comma)analysis$(comma)console$(comma)postgres)
 	@touch $@ $(REPORT)

@@ -1,0 +1,152 @@
+"""Who may talk to the server: an ASGI layer around everything else.
+
+- Without a token, only a request whose Host is this machine's own name: a page elsewhere cannot
+  reach it under a name of its own that leads here.
+- With a token, only a request that shows it, in a header or in the cookie that the log-in sets.
+- No request that another site caused, but for a person who follows a link.
+- No body that is larger than its route takes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from cilf.console.uploads import MOST_BYTES
+
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+MOST_BODY = 64 << 20  # bytes, of anything but an upload
+UPLOAD = "/api/windows/upload"
+LOGIN = "/login"
+OPEN_PATHS = (LOGIN, "/static/")  # what is shown without a token
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; "
+        "frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+@dataclass(frozen=True)
+class Access:
+    """Where the server listens, and the token it demands."""
+
+    host: str = "127.0.0.1"
+    token: str | None = None
+
+    @property
+    def local(self) -> bool:
+        return self.host in LOOPBACK
+
+    @property
+    def cookie(self) -> str:
+        return "cilf_console"
+
+    @property
+    def proof(self) -> str:
+        """What the cookie holds: the token itself stays where it was typed."""
+        return hmac.new((self.token or "").encode(), b"cilf console", hashlib.sha256).hexdigest()
+
+    def is_token(self, given: str) -> bool:
+        return self.token is not None and hmac.compare_digest(given.encode(), self.token.encode())
+
+
+class Guard:
+    """The layer."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self.app, self.access = app, access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        refused = self._refused(Request(scope))
+        app = self.app if refused is None else refused
+        limited = _Limited(receive, _most(scope["path"]))
+
+        async def send_marked(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await app(scope, limited, send_marked)
+
+    def _refused(self, request: Request) -> Response | None:
+        headers = request.headers
+        if self.access.local and _host(headers.get("host", "")) not in LOOPBACK:
+            return _problem(403, "this console answers under its own address only.")
+        if _is_foreign(request.method, headers):
+            return _problem(403, "requests from other sites are refused.")
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > _most(request.url.path):
+            return _problem(413, "that is larger than what is taken here.")
+        return self._without_token(request)
+
+    def _without_token(self, request: Request) -> Response | None:
+        access, path = self.access, request.url.path
+        if access.token is None or path.startswith(OPEN_PATHS):
+            return None
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and access.is_token(given.strip()):
+            return None
+        cookie = request.cookies.get(access.cookie, "")
+        if hmac.compare_digest(cookie.encode(), access.proof.encode()):
+            return None
+        if path.startswith("/api/") or request.method not in SAFE:
+            return _problem(401, "show the token: 'Authorization: Bearer TOKEN'.")
+        return RedirectResponse(LOGIN, status_code=303)
+
+
+class _Limited:
+    """A body that ends with an error where it becomes too large, whatever its head says."""
+
+    def __init__(self, receive: Receive, most: int) -> None:
+        self.receive, self.left = receive, most
+
+    async def __call__(self) -> Message:
+        message = await self.receive()
+        if message["type"] == "http.request":
+            self.left -= len(message.get("body", b""))
+            if self.left < 0:
+                return {"type": "http.disconnect"}
+        return message
+
+
+def _most(path: str) -> int:
+    return MOST_BYTES + MOST_BODY if path == UPLOAD else MOST_BODY
+
+
+def _is_foreign(method: str, headers: Headers) -> bool:
+    site = headers.get("sec-fetch-site", "none")
+    followed = method in SAFE and headers.get("sec-fetch-mode") == "navigate"
+    if site not in ("same-origin", "none") and not followed:
+        return True
+    origin = headers.get("origin")
+    return origin is not None and urlsplit(origin).netloc != headers.get("host", "")
+
+
+def _host(header: str) -> str:
+    """The name in a Host header, without the port."""
+    try:
+        return urlsplit(f"//{header}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _problem(status: int, detail: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    return JSONResponse({"detail": detail}, status_code=status, headers=headers)

@@ -1,0 +1,697 @@
+"""Everything the page and the REST interface do, without HTTP.
+
+States of windows are kept in memory and rebuilt from the log when they are not there. The log
+decides: a change counts when it is in the log, under the next number of its stream, and whoever
+comes second with the same number is told what happened in between.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from cilf.console import classes as naming
+from cilf.console import verbs
+from cilf.console.classes import Classes
+from cilf.console.exchange import Labelled
+from cilf.console.gallery import TEXTS, Corners, Gallery, corners
+from cilf.console.parts import parted
+from cilf.console.state import KNOWN, OPEN, DoesNotApply, Group, Patch, State, replayed
+from cilf.console.store import (
+    CLASSES,
+    DONE,
+    KEPT,
+    PENDING,
+    QUEUED,
+    RUNNING,
+    UNDONE,
+    Event,
+    Job,
+    Store,
+    Taken,
+    WindowRow,
+    now,
+)  # fmt: skip
+from cilf.core import Detection
+from cilf.core.files import make_folder, replace_file
+from cilf.core.types import Ints
+from cilf.errors import BadInput
+from cilf.stream.queries import choose_queries
+
+MOST_OPEN = 16  # windows in memory
+BUDGET = 50  # answers that a window asks for unless told otherwise
+SEED = 0
+ANSWERS = ("name", "into", "label", "move", "merge", "reject")  # verbs that spend the budget
+
+
+class NotThere(BadInput):
+    """There is no such window, job or instance."""
+
+
+class Conflict(BadInput):
+    """Somebody else changed the same thing first; ``happened`` says what."""
+
+    def __init__(self, message: str, version: int, happened: Sequence[Event]) -> None:
+        super().__init__(message)
+        self.version, self.happened = version, list(happened)
+
+
+@dataclass
+class Opened:
+    """A window in memory."""
+
+    gallery: Gallery
+    state: State
+    undone: set[int] = field(default_factory=set)  # seq of what was taken back
+    events: list[Event] = field(default_factory=list)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+    @property
+    def spent(self) -> int:
+        """Answers that were given and not taken back."""
+        return sum(
+            happened.verb in ANSWERS and happened.seq not in self.undone for happened in self.events
+        )
+
+
+T = TypeVar("T")
+Act = Callable[[Opened], tuple[Patch, Mapping[str, Any]]]  # -> what changes, what people read of it
+
+
+class Console:
+    """A store and what people do with it."""
+
+    def __init__(self, store: Store, model: Path, roots: Sequence[Path] | None = None) -> None:
+        self.store = store
+        self.model_path = model
+        self.roots = None if roots is None else [root.resolve() for root in roots]
+        self._opened: OrderedDict[int, Opened] = OrderedDict()
+        self._figured: dict[tuple[str, int], tuple[tuple[int, ...], Any]] = {}
+        self._lock = threading.RLock()
+
+    # ------------------------------------------------------------- windows
+
+    def folder(self, window: int) -> Path:
+        return self.store.folder / "windows" / str(window)
+
+    def add_window(self, source: str, name: str = "", budget: int = BUDGET) -> WindowRow:
+        """Have new kinds looked for under a path of this machine."""
+        self.require_model()
+        try:
+            path = Path(source).expanduser()
+            real, there = path.resolve(), path.exists()
+        except (OSError, RuntimeError, ValueError) as error:
+            raise BadInput(f"path: {source[:80]!r} cannot be looked at ({error}).") from error
+        if self.roots is not None and not any(real.is_relative_to(root) for root in self.roots):
+            raise BadInput(f"path: {source!r} lies outside of what may be read (see --data).")
+        if not there:
+            raise BadInput(f"path: {source!r} is not there.")
+        return self._queued(name or path.name or str(path), str(path), budget)
+
+    def add_upload(self, kept: Path, name: str, budget: int = BUDGET) -> WindowRow:
+        """Have new kinds looked for in files that were sent, see ``uploads``."""
+        self.require_model()
+        return self._queued(name or kept.name, str(kept), budget)
+
+    def _queued(self, name: str, source: str, budget: int) -> WindowRow:
+        number = self.store.add_window(name[:200], source, budget)
+        self.store.add_job("detect", number)
+        return self.window(number)
+
+    def again(self, window: int) -> WindowRow:
+        """Look for new kinds in the same data with the model as it is now."""
+        row = self.window(window)
+        self.require_model()
+        return self._queued(row.name, row.source, row.budget)
+
+    def window(self, window: int) -> WindowRow:
+        row = self.store.window(window)
+        if row is None:
+            raise NotThere(f"window {window} is not there.")
+        return row
+
+    def set_budget(self, window: int, budget: int) -> None:
+        self.window(window)
+        self.store.change_window(window, budget=budget)
+
+    def opened(self, window: int) -> Opened:
+        """The window's state, up to the last change in the log."""
+        with self._lock:
+            if window not in self._opened:
+                if self.window(window).status != DONE:
+                    raise NotThere(f"window {window} is not ready: wait until it is looked at.")
+                self._opened[window] = self._rebuilt(window)
+                if len(self._opened) > MOST_OPEN:
+                    self._opened.popitem(last=False)
+            self._opened.move_to_end(window)
+            return self._opened[window]
+
+    def figured(self, what: str, window: int, figure: Callable[[], T]) -> T:
+        """Something about a window, figured out again only if it or the classes have changed.
+
+        So that a list of many windows does not open each of them.
+        """
+        version = (self.store.last_seq(window), self.store.last_seq(CLASSES))
+        known = self._figured.get((what, window))
+        if known is None or known[0] != version:
+            known = version, figure()
+            self._figured[what, window] = known
+        value: T = known[1]
+        return value
+
+    def n_named(self, window: int) -> int:
+        """How many groups of a window have a name."""
+
+        def figure() -> int:
+            opened = self.opened(window)
+            with opened.lock:
+                return sum(group.name is not None for group in opened.state.groups.values())
+
+        return self.figured("named", window, figure)
+
+    def _rebuilt(self, window: int) -> Opened:
+        gallery = Gallery(self.folder(window))
+        events = self.store.events(window)
+        state = replayed(gallery.cluster, (Patch.from_json(event.patch) for event in events))
+        return Opened(gallery, state, _undone(events), events)
+
+    def _catch_up(self, opened: Opened, window: int) -> None:
+        """Take over what another server wrote into the log."""
+        for event in self.store.events(window, after=opened.state.version):
+            opened.state.apply(Patch.from_json(event.patch))
+            opened.events.append(event)
+            if event.undoes is not None:
+                opened.undone |= {event.undoes, event.seq}
+
+    # ------------------------------------------------------------- verbs
+
+    def name(self, window: int, groups: Sequence[int], label: str, **who: Any) -> Event:
+        """Call groups by the name of a class; a name that nobody knows makes a new class."""
+        key = self._key(label, who.get("person", ""))
+
+        def act(opened: Opened) -> tuple[Patch, Mapping[str, Any]]:
+            return verbs.name(opened.state, groups, key), {"groups": _shown(groups), "name": label}
+
+        return self._act(window, "name", act, groups, **who)
+
+    def into(self, window: int, groups: Sequence[int], label: str, **who: Any) -> Event:
+        """Merge groups into a class that is known already."""
+        key = self.classes().key(label)
+        if key is None:
+            raise BadInput(f"class {label!r} is not known: name the group to make it a new one.")
+
+        def act(opened: Opened) -> tuple[Patch, Mapping[str, Any]]:
+            return verbs.name(opened.state, groups, key), {"groups": _shown(groups), "name": label}
+
+        return self._act(window, "into", act, groups, **who)
+
+    def simple(self, window: int, verb: str, groups: Sequence[int], **who: Any) -> Event:
+        """Merge, reject, skip or reopen groups."""
+        change = {
+            "merge": verbs.merge, "reject": verbs.reject, "skip": verbs.skip,
+            "reopen": verbs.reopen,
+        }[verb]  # fmt: skip
+
+        def act(opened: Opened) -> tuple[Patch, Mapping[str, Any]]:
+            return change(opened.state, groups), {"groups": _shown(groups)}
+
+        return self._act(window, verb, act, groups, **who)
+
+    def split(
+        self, window: int, group: int, rows: Sequence[int] = (), parts: int = 2, **who: Any
+    ) -> Event:
+        """Take these rows out of a group into one of their own, or have it parted by itself."""
+
+        def act(opened: Opened) -> tuple[Patch, Mapping[str, Any]]:
+            taken: Sequence[Sequence[int]] = [rows]
+            if not rows:
+                if group not in opened.state.groups:
+                    return verbs.split(opened.state, group, []), {}
+                members = opened.state.members(group)
+                taken = parted(opened.gallery.embedding, members, parts, seed=SEED)[1:]
+            return verbs.split(opened.state, group, taken), {"groups": _shown([group])}
+
+        return self._act(window, "split", act, [group], **who)
+
+    def move(self, window: int, rows: Sequence[int], target: int | None, **who: Any) -> Event:
+        """Put instances into another group; None is a new one, -1 those that are known."""
+
+        def act(opened: Opened) -> tuple[Patch, Mapping[str, Any]]:
+            about = {"n": len(set(rows)), "to": None if target is None else target + 1}
+            return verbs.move(opened.state, rows, target), about
+
+        involved = [] if target in (None, KNOWN) else [target]
+        return self._act(window, "move", act, involved, rows=rows, **who)
+
+    def label(self, window: int, labels: Mapping[int, str], **who: Any) -> Event:
+        """Say which class single instances are."""
+        keys = {name: self._key(name, who.get("person", "")) for name in set(labels.values())}
+
+        def act(opened: Opened) -> tuple[Patch, Mapping[str, Any]]:
+            wanted = {row: keys[name] for row, name in labels.items()}
+            about = {"n": len(labels), "names": sorted(keys)[:5]}
+            return verbs.label(opened.state, wanted), about
+
+        return self._act(window, "label", act, (), rows=list(labels), **who)
+
+    def undo(self, window: int, seq: int | None = None, **who: Any) -> Event:
+        """Take back one change, the last that stands if None, unless others build on it."""
+        opened = self.opened(window)
+        with opened.lock:
+            self._catch_up(opened, window)
+            event = _to_undo(opened, seq)
+
+            def act(opened: Opened) -> tuple[Patch, Mapping[str, Any]]:
+                about = {"what": event.verb, "about": dict(event.about)}
+                return Patch.from_json(event.patch).reversed(), about
+
+            return self._act(window, "undo", act, (), undoes=event.seq, **who)
+
+    def _act(
+        self,
+        window: int,
+        verb: str,
+        act: Act,
+        groups: Sequence[int],
+        *,
+        rows: Sequence[int] = (),
+        version: int | None = None,
+        person: str = "",
+        undoes: int | None = None,
+    ) -> Event:
+        """Change a window, if nobody has changed the same groups since ``version``."""
+        opened = self.opened(window)
+        with opened.lock:
+            for _ in range(3):
+                self._require_unchanged(opened, groups, rows, version)
+                patch, about = act(opened)
+                seq = opened.state.version + 1
+                event = Event(window, seq, verb, about, patch.to_json(), person, now(), undoes)
+                try:
+                    self._write(opened, event, patch)
+                except Taken:
+                    self._catch_up(opened, window)
+                    continue
+                return event
+        raise Conflict("others are changing this window: try again.", opened.state.version, [])
+
+    def _write(self, opened: Opened, event: Event, patch: Patch) -> None:
+        """Into the log first: what is not there did not happen."""
+        try:
+            opened.state.check(patch)
+        except DoesNotApply as error:
+            later = [e for e in opened.events if e.seq > (event.undoes or 0)]
+            raise Conflict(
+                f"it cannot be taken back: {error}; take back what came later first.",
+                opened.state.version,
+                later,
+            ) from error
+        self.store.append(event)
+        opened.state.apply(patch)
+        opened.events.append(event)
+        if event.undoes is not None:
+            opened.undone |= {event.undoes, event.seq}
+
+    def _require_unchanged(
+        self, opened: Opened, groups: Sequence[int], rows: Sequence[int], version: int | None
+    ) -> None:
+        if version is None:
+            return
+        state = opened.state
+        within = [row for row in rows if 0 <= row < len(state.group_of)]
+        concerned = set(groups) | set(np.unique(state.group_of[within]).tolist()) - {KNOWN}
+        changed = [group for group in concerned if state.changed.get(group, 0) > version]
+        if changed:
+            happened = [
+                event
+                for event in opened.events
+                if event.seq > version and Patch.from_json(event.patch).touched & set(changed)
+            ]
+            raise Conflict(
+                f"group {changed[0] + 1} was changed by somebody else: look at it again.",
+                state.version,
+                happened,
+            )
+
+    # ------------------------------------------------------------- classes
+
+    def classes(self) -> Classes:
+        return Classes(self.model()["classes"], self.store.events(CLASSES))
+
+    def _key(self, typed: str, person: str) -> str:
+        """The class of this name, which is made if there is none."""
+        for _ in range(3):
+            classes = self.classes()
+            try:
+                name = classes.checked(typed)
+            except BadInput:  # another name may be in the way that nothing is called any more
+                name = classes.only(self._used()).checked(typed)
+            key = classes.key(name)
+            if key is not None:
+                return key
+            patch = {"names": {name: [None, name]}}
+            made = Event(
+                CLASSES, classes.version + 1, naming.NEW, {"name": name}, patch, person, now()
+            )
+            try:
+                self.store.append(made)
+            except Taken:
+                continue
+            return name
+        raise Conflict("others are changing the classes: try again.", 0, [])
+
+    def _used(self) -> set[str]:
+        """The classes that any group is called by."""
+
+        def figure(window: int) -> set[str]:
+            opened = self.opened(window)
+            with opened.lock:
+                return {group.name for group in opened.state.groups.values() if group.name}
+
+        used: set[str] = set()
+        for row in self.store.windows():
+            if row.status == DONE:
+                used |= self.figured("used", row.id, partial(figure, row.id))
+        return used
+
+    def rename(self, old: str, new: str, *, person: str = "", version: int | None = None) -> Event:
+        """Call a class by another name from now on, whatever the model calls it."""
+        classes = self.classes()
+        if version is not None and classes.version != version:
+            happened = self.store.events(CLASSES, after=version)
+            raise Conflict("the classes were changed by somebody else.", classes.version, happened)
+        patch = classes.renamed(old, new)
+        about = {"old": old, "new": new}
+        return self._append_classes(classes, naming.RENAME, about, patch, person)
+
+    def undo_rename(self, *, person: str = "") -> Event:
+        """Take back the last change of a class's name that stands."""
+        events = self.store.events(CLASSES)
+        undone = _undone(events)
+        renames = [e for e in events if e.verb == naming.RENAME and e.seq not in undone]
+        if not renames:
+            raise BadInput("no class has got another name: there is nothing to take back.")
+        last, classes = renames[-1], self.classes()
+        ((key, (before, after)),) = last.patch["names"].items()
+        if classes.names.get(key) != after or classes.key(before) not in (None, key):
+            raise Conflict("it cannot be taken back: names have changed.", classes.version, events)
+        patch = {"names": {key: [after, before]}}
+        about = {"old": after, "new": before}
+        return self._append_classes(classes, "undo", about, patch, person, last.seq)
+
+    def _append_classes(
+        self,
+        classes: Classes,
+        verb: str,
+        about: Mapping[str, Any],
+        patch: Mapping[str, Any],
+        person: str,
+        undoes: int | None = None,
+    ) -> Event:
+        event = Event(CLASSES, classes.version + 1, verb, about, patch, person, now(), undoes)
+        try:
+            self.store.append(event)
+        except Taken as error:
+            happened = self.store.events(CLASSES, after=classes.version)
+            raise Conflict("others are changing the classes.", classes.version, happened) from error
+        return event
+
+    # ------------------------------------------------------------- the model
+
+    def model(self) -> Mapping[str, Any]:
+        """What the worker has said about the model: classes (its own names), version, events."""
+        return self.store.fact("model") or {"version": None, "classes": [], "events": []}
+
+    def require_model(self) -> None:
+        if self.model()["version"] is None and not self.store.jobs(statuses=[QUEUED, RUNNING]):
+            raise BadInput(
+                f"there is no model yet: fit one, here or with 'cilf fit DATA --out "
+                f"{self.model_path}'."
+            )
+
+    def fit(self, data: str, learner: str = "cilf", note: str = "") -> int:
+        """Have a model fitted on labelled data; the job."""
+        if self.model()["version"] is not None:
+            raise BadInput("there is a model already: it learns from windows now.")
+        return self.store.add_job("fit", data=data, learner=learner, note=note)
+
+    def learn(self, window: int, *, force: bool = False, person: str = "") -> int:
+        """Have the model learn the names of a window, as they are now; the job."""
+        opened, classes = self.opened(window), self.classes()
+        unfinished = self.store.jobs(statuses=[QUEUED, RUNNING])
+        if any(job.kind in ("learn", "rollback") for job in unfinished):
+            raise BadInput("the model is learning already: wait until it is done.")
+        with opened.lock:
+            labels = self._taught(opened, classes)
+        if not labels:
+            raise BadInput("nothing has a name yet: name some groups first.")
+        keys = {classes.label(key): key for key in set(labels.values())}
+        if len(keys) < len(set(labels.values())):
+            raise BadInput("two classes would get the same name in the model: rename one.")
+        ids = opened.gallery.ids
+        answers = {ids[row]: classes.label(key) for row, key in labels.items()}
+        path = self.folder(window) / f"answers-{opened.state.version}.json"
+        make_folder(path.parent)
+        replace_file(path, json.dumps(answers, ensure_ascii=False).encode())
+        return self.store.add_job(
+            "learn", window, answers=path.name, keys=keys, force=force, person=person
+        )
+
+    def _taught(self, opened: Opened, classes: Classes) -> dict[int, str]:
+        """Row -> class, of everything that has a name."""
+        named = {
+            number: group.name
+            for number, group in opened.state.groups.items()
+            if group.name is not None and group.status == OPEN
+        }
+        rows = np.flatnonzero(np.isin(opened.state.group_of, list(named)))
+        return {int(row): named[int(opened.state.group_of[row])] for row in rows}
+
+    def decide(self, job: int, keep: bool) -> int | None:
+        """Keep what was learned, or have the model go back; the job, if there is one."""
+        lessons = self.store.lessons(job=job)
+        if not lessons:
+            raise NotThere(f"job {job} has taught nothing.")
+        (lesson,) = lessons
+        if lesson.decision != PENDING:
+            raise Conflict(f"that was decided already: {lesson.decision}.", 0, [])
+        if keep:
+            self.store.decide(job, KEPT)
+            return None
+        if self.model()["version"] != lesson.version:
+            raise Conflict("the model has changed since: go back to a version instead.", 0, [])
+        self.store.decide(job, UNDONE)
+        return self.store.add_job("rollback", lesson.window, to=lesson.before)
+
+    def rollback(self, version: int) -> int:
+        """Have the model go back to an earlier version; the job."""
+        known = {event["version"] for event in self.model()["events"]}
+        if version not in known or version == self.model()["version"]:
+            raise BadInput(f"version {version} is not an earlier one: choose another.")
+        return self.store.add_job("rollback", to=version)
+
+    def job(self, number: int) -> Job:
+        job = self.store.job(number)
+        if job is None:
+            raise NotThere(f"job {number} is not there.")
+        return job
+
+    # ------------------------------------------------------------- looking
+
+    def groups(self, window: int) -> list[dict[str, Any]]:
+        """What there is to know about each group: open ones first, large ones first."""
+        opened, classes = self.opened(window), self.classes()
+        with opened.lock:
+            sizes = opened.state.sizes()
+            found = [
+                self._group(opened, classes, number, group, sizes[number])
+                for number, group in opened.state.groups.items()
+            ]
+        return sorted(found, key=_order)
+
+    def _group(
+        self, opened: Opened, classes: Classes, number: int, group: Group, size: int
+    ) -> dict[str, Any]:
+        members = opened.state.members(number)
+        looks = Counter(opened.gallery.label[members].tolist()).most_common(1)
+        return {
+            "group": number,
+            "name": None if group.name is None else classes.display(group.name),
+            "status": group.status,
+            "size": size,
+            "nearest": classes.shown(str(looks[0][0])) if looks else None,
+            "changed": opened.state.changed.get(number, 0),
+        }
+
+    def corners(self, window: int, group: int) -> Corners:
+        """The members to show of a group that has some."""
+        opened = self.opened(window)
+        with opened.lock:
+            members = opened.state.members(group)
+        return corners(opened.gallery.embedding, members, seed=SEED)
+
+    def known(self, window: int) -> dict[str, int]:
+        """Known class, as it is called now -> how many instances were taken for it."""
+        opened, classes = self.opened(window), self.classes()
+        with opened.lock:
+            labels = opened.gallery.label[opened.state.group_of == KNOWN]
+        return {
+            classes.shown(str(label)): count
+            for label, count in Counter(labels.tolist()).most_common()
+        }
+
+    def members(
+        self, window: int, group: int | None, label: str | None, start: int, most: int
+    ) -> tuple[int, list[int]]:
+        """How many instances a group (or a known class in it) has, and a page of them.
+
+        The most typical ones come first in a group, the least novel ones among the known.
+        """
+        opened, classes = self.opened(window), self.classes()
+        with opened.lock:
+            rows = (
+                np.arange(len(opened.state.group_of))
+                if group is None
+                else opened.state.members(group)
+            )
+        if label is not None:
+            shown = [classes.shown(str(name)) == label for name in opened.gallery.label[rows]]
+            rows = rows[np.array(shown, dtype=bool)]
+        return len(rows), _typical_first(opened.gallery, rows, group)[start : start + most]
+
+    def instance(self, opened: Opened, classes: Classes, row: int) -> dict[str, Any]:
+        """What there is to know about an instance."""
+        gallery = opened.gallery
+        group = int(opened.state.group_of[row])
+        return {
+            "row": row,
+            "identity": gallery.ids[row],
+            "group": None if group == KNOWN else group,
+            "nearest": classes.shown(str(gallery.label[row])),
+            "novelty": round(float(gallery.novelty[row]), 6),
+            "text": gallery.excerpt(row),
+        }
+
+    def ask(self, window: int, strategy: str) -> dict[str, Any]:
+        """The budget, and the instances of open groups that are worth asking first."""
+        row, opened = self.window(window), self.opened(window)
+        with opened.lock:
+            open_groups = [
+                number
+                for number, group in opened.state.groups.items()
+                if group == Group() and len(opened.state.members(number))
+            ]
+            group_of = opened.state.group_of.copy()
+            spent = opened.spent
+        left = max(0, row.budget - spent)
+        rows: list[int] = []
+        if open_groups and left:
+            rows = _asked(opened.gallery, group_of, open_groups, left, strategy)
+        return {"budget": row.budget, "spent": spent, "left": left, "rows": rows}
+
+    def labelled(self, window: int, pictures: str) -> list[Labelled]:
+        """Everything about a window that can go elsewhere; ``pictures`` is where images are."""
+        opened, classes = self.opened(window), self.classes()
+        gallery = opened.gallery
+        with opened.lock:
+            named = self._taught(opened, classes)
+            group_of = opened.state.group_of.copy()
+        texts = gallery.form == TEXTS
+        return [
+            Labelled(
+                identity=identity,
+                label=classes.display(named[row]) if row in named else "",
+                predicted="" if group_of[row] != KNOWN else classes.shown(str(gallery.label[row])),
+                group=None if group_of[row] == KNOWN else int(group_of[row]) + 1,
+                novelty=round(float(gallery.novelty[row]), 6),
+                text=gallery.excerpt(row) if texts else "",
+                image="" if texts else f"{pictures}/{row}.png",
+            )
+            for row, identity in enumerate(gallery.ids)
+        ]
+
+    def take(self, window: int, labels: Mapping[str, str], **who: Any) -> Event | None:
+        """Take over labels by identity; None if all of them are there already."""
+        opened, classes = self.opened(window), self.classes()
+        row_of = opened.gallery.row_of
+        unknown = [identity for identity in labels if identity not in row_of]
+        if unknown:
+            raise BadInput(
+                f"{len(unknown)} identities are not in this window ({unknown[0][:80]!r}, ...): "
+                "import labels of this window only."
+            )
+        with opened.lock:
+            named = self._taught(opened, classes)
+        told = {row_of[identity]: label for identity, label in labels.items()}
+        fresh = {
+            row: label
+            for row, label in told.items()
+            if row not in named or classes.display(named[row]) != label.strip()
+        }
+        return self.label(window, fresh, **who) if fresh else None
+
+
+def _undone(events: Sequence[Event]) -> set[int]:
+    undone: set[int] = set()
+    for event in events:
+        if event.undoes is not None:
+            undone |= {event.undoes, event.seq}
+    return undone
+
+
+def _to_undo(opened: Opened, seq: int | None) -> Event:
+    standing = [event for event in opened.events if event.seq not in opened.undone]
+    if seq is not None:
+        standing = [event for event in standing if event.seq == seq]
+    if not standing:
+        raise BadInput("there is nothing to take back.")
+    return standing[-1]
+
+
+def _shown(groups: Sequence[int]) -> list[int]:
+    """Groups as people count them."""
+    return [group + 1 for group in groups]
+
+
+def _order(group: Mapping[str, Any]) -> tuple[int, int, int]:
+    statuses = {OPEN: 0 if group["name"] is None else 1, "skipped": 2, "rejected": 3}
+    return statuses[group["status"]], -group["size"], group["group"]
+
+
+def _typical_first(gallery: Gallery, rows: Ints, group: int | None) -> list[int]:
+    if not len(rows):
+        return []
+    if group is None or group == KNOWN:
+        order = np.argsort(gallery.novelty[rows], kind="stable")
+    else:
+        points = gallery.embedding[rows].astype(np.float64)
+        order = np.argsort(((points - points.mean(axis=0)) ** 2).sum(axis=1), kind="stable")
+    typical: list[int] = rows[order].tolist()
+    return typical
+
+
+def _asked(
+    gallery: Gallery, group_of: Ints, groups: Sequence[int], most: int, strategy: str
+) -> list[int]:
+    """At most so many rows, from each group in turn."""
+    cluster = np.full(len(group_of), KNOWN)
+    for place, number in enumerate(groups):
+        cluster[group_of == number] = place
+    # Members of groups that are done are no question any more, but they are a class to be near to.
+    believed = Detection(
+        novelty=gallery.novelty, label=gallery.label, cluster=cluster, n_novel=len(groups),
+        curve={}, embedding=gallery.embedding,
+    )  # fmt: skip
+    each = -(-most // len(groups))
+    chosen = choose_queries(believed, each, strategy=strategy, seed=SEED, window=0)
+    turns = [chosen[cluster[chosen] == place].tolist() for place in range(len(groups))]
+    rows = [turn[i] for i in range(each) for turn in turns if i < len(turn)]
+    return [int(row) for row in rows[:most]]

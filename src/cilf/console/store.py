@@ -1,0 +1,318 @@
+"""What is kept: windows, an append-only log of everything people did, jobs, and lessons.
+
+SQLite by default, in one file beside the windows; PostgreSQL by URL. A row of the log is on disk
+when ``append`` returns (SQLite: write-ahead log with a full sync, PostgreSQL: as it is set up).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import event as sa_event
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+
+from cilf.errors import BadConfig
+
+CLASSES = 0  # the stream of what happens to classes; every other stream is a window's
+FILE = "console.sqlite"
+QUEUED, RUNNING, DONE, FAILED = "queued", "running", "done", "failed"
+MOST_ATTEMPTS = 3
+KILLED = "the worker was killed several times while doing this: there may be too little memory."
+PENDING, KEPT, UNDONE = "pending", "kept", "rolled back"
+
+_tables = sa.MetaData()
+_key = sa.Integer  # PostgreSQL makes it a serial
+
+_windows = sa.Table(
+    "windows",
+    _tables,
+    sa.Column("id", _key, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("source", sa.Text, nullable=False),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("budget", sa.Integer, nullable=False),
+    sa.Column("facts", sa.JSON, nullable=False),
+    sa.Column("time", sa.Text, nullable=False),
+)
+_events = sa.Table(
+    "events",
+    _tables,
+    sa.Column("id", _key, primary_key=True),
+    sa.Column("stream", sa.Integer, nullable=False),
+    sa.Column("seq", sa.Integer, nullable=False),
+    sa.Column("verb", sa.Text, nullable=False),
+    sa.Column("about", sa.JSON, nullable=False),
+    sa.Column("patch", sa.JSON, nullable=False),
+    sa.Column("undoes", sa.Integer, nullable=True),
+    sa.Column("person", sa.Text, nullable=False),
+    sa.Column("time", sa.Text, nullable=False),
+    sa.UniqueConstraint("stream", "seq"),
+)
+_jobs = sa.Table(
+    "jobs",
+    _tables,
+    sa.Column("id", _key, primary_key=True),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("window", sa.Integer, nullable=True),
+    sa.Column("about", sa.JSON, nullable=False),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("stage", sa.Text, nullable=False),
+    sa.Column("done", sa.Integer, nullable=False),
+    sa.Column("total", sa.Integer, nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("problem", sa.Text, nullable=True),
+    sa.Column("result", sa.JSON, nullable=True),
+    sa.Column("time", sa.Text, nullable=False),
+)
+_lessons = sa.Table(
+    "lessons",
+    _tables,
+    sa.Column("job", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("window", sa.Integer, nullable=False),
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("before", sa.Integer, nullable=False),
+    sa.Column("decision", sa.Text, nullable=False),
+    sa.Column("outcome", sa.JSON, nullable=False),
+)
+_facts = sa.Table(
+    "facts",
+    _tables,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("value", sa.JSON, nullable=False),
+)
+
+
+class Taken(Exception):
+    """Somebody else has written the same version first."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that a person did."""
+
+    stream: int
+    seq: int
+    verb: str
+    about: Mapping[str, Any]
+    patch: Mapping[str, Any]
+    person: str
+    time: str
+    undoes: int | None = None  # the seq of what it takes back
+
+
+@dataclass(frozen=True)
+class WindowRow:
+    """A window: ``facts`` are what the worker found, {} until then."""
+
+    id: int
+    name: str
+    source: str
+    status: str
+    budget: int
+    facts: Mapping[str, Any]
+    time: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """Work for the worker: fit, detect, learn or rollback."""
+
+    id: int
+    kind: str
+    window: int | None
+    about: Mapping[str, Any]
+    status: str
+    stage: str
+    done: int
+    total: int
+    attempts: int
+    problem: str | None
+    result: Mapping[str, Any] | None
+    time: str
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A version of the model that was learned from a window, and what was decided about it."""
+
+    job: int
+    window: int
+    version: int
+    before: int
+    decision: str
+    outcome: Mapping[str, Any]
+
+
+class Store:
+    """The tables, in SQLite or PostgreSQL."""
+
+    def __init__(self, folder: Path, url: str | None = None) -> None:
+        self.folder = folder
+        self.engine = _engine(folder, url)
+        try:
+            _tables.create_all(self.engine)
+        except SQLAlchemyError as error:
+            reason = str(getattr(error, "orig", error)).strip().partition("\n")[0]
+            raise BadConfig(f"the database cannot be used ({reason}): check its URL.") from error
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+    # ------------------------------------------------------------- the log
+
+    def append(self, happened: Event) -> None:
+        """Add to the log; it is on disk after this. ``Taken`` if its number is."""
+        try:
+            with self.engine.begin() as connection:
+                connection.execute(_events.insert().values(**vars(happened)))
+        except IntegrityError as error:
+            raise Taken from error
+
+    def events(self, stream: int, after: int = 0) -> list[Event]:
+        """What happened in a stream, in order, after a version."""
+        wanted = (_events.c.stream == stream) & (_events.c.seq > after)
+        return [
+            Event(**{k: v for k, v in row.items() if k != "id"})
+            for row in self._rows(sa.select(_events).where(wanted).order_by(_events.c.seq))
+        ]
+
+    def last_seq(self, stream: int) -> int:
+        found = self._rows(
+            sa.select(sa.func.max(_events.c.seq).label("seq")).where(_events.c.stream == stream)
+        )
+        return found[0]["seq"] or 0
+
+    # ------------------------------------------------------------- windows
+
+    def add_window(self, name: str, source: str, budget: int) -> int:
+        return self._insert(
+            _windows, name=name, source=source, status=QUEUED, budget=budget, facts={}, time=now()
+        )
+
+    def window(self, number: int) -> WindowRow | None:
+        rows = self._rows(sa.select(_windows).where(_windows.c.id == number))
+        return WindowRow(**rows[0]) if rows else None
+
+    def windows(self) -> list[WindowRow]:
+        return [WindowRow(**row) for row in self._rows(sa.select(_windows).order_by(_windows.c.id))]
+
+    def change_window(self, number: int, **values: Any) -> None:
+        self._update(_windows, _windows.c.id == number, values)
+
+    # ------------------------------------------------------------- jobs
+
+    def add_job(self, kind: str, window: int | None = None, **about: Any) -> int:
+        return self._insert(
+            _jobs, kind=kind, window=window, about=about, status=QUEUED, stage="", done=0, total=0,
+            attempts=0, time=now(),
+        )  # fmt: skip
+
+    def job(self, number: int) -> Job | None:
+        rows = self._rows(sa.select(_jobs).where(_jobs.c.id == number))
+        return Job(**rows[0]) if rows else None
+
+    def jobs(self, window: int | None = None, statuses: Sequence[str] = ()) -> list[Job]:
+        """Jobs in the order they came, of one window if given, of these statuses if any."""
+        query = sa.select(_jobs).order_by(_jobs.c.id)
+        if window is not None:
+            query = query.where(_jobs.c.window == window)
+        if statuses:
+            query = query.where(_jobs.c.status.in_(statuses))
+        return [Job(**row) for row in self._rows(query)]
+
+    def claim_job(self) -> Job | None:
+        """The next job to do, which is running from then on."""
+        for job in self.jobs(statuses=[QUEUED]):
+            waiting = (_jobs.c.id == job.id) & (_jobs.c.status == QUEUED)
+            attempt = {"status": RUNNING, "attempts": job.attempts + 1}
+            if self._update(_jobs, waiting, attempt):
+                return self.job(job.id)
+        return None
+
+    def change_job(self, number: int, **values: Any) -> None:
+        self._update(_jobs, _jobs.c.id == number, values)
+
+    def requeue(self) -> None:
+        """Have jobs done again that a killed worker has left, but not for ever."""
+        left = _jobs.c.status == RUNNING
+        killer = left & (_jobs.c.attempts >= MOST_ATTEMPTS)
+        self._update(_jobs, killer, {"status": FAILED, "problem": KILLED})
+        self._update(_jobs, left, {"status": QUEUED, "stage": "", "done": 0})
+
+    # ------------------------------------------------------------- lessons and facts
+
+    def add_lesson(self, lesson: Lesson) -> None:
+        """Keep what came of learning; if it is there already, it stays."""
+        if not self.lessons(job=lesson.job):
+            with self.engine.begin() as connection:
+                connection.execute(_lessons.insert().values(**vars(lesson)))
+
+    def lessons(self, window: int | None = None, job: int | None = None) -> list[Lesson]:
+        query = sa.select(_lessons).order_by(_lessons.c.job)
+        if window is not None:
+            query = query.where(_lessons.c.window == window)
+        if job is not None:
+            query = query.where(_lessons.c.job == job)
+        return [Lesson(**row) for row in self._rows(query)]
+
+    def decide(self, job: int, decision: str) -> None:
+        self._update(_lessons, _lessons.c.job == job, {"decision": decision})
+
+    def fact(self, name: str) -> Any:
+        """A single value by name; None if there is none."""
+        rows = self._rows(sa.select(_facts.c.value).where(_facts.c.name == name))
+        return rows[0]["value"] if rows else None
+
+    def put_fact(self, name: str, value: Any) -> None:
+        if not self._update(_facts, _facts.c.name == name, {"value": value}):
+            with self.engine.begin() as connection:
+                connection.execute(_facts.insert().values(name=name, value=value))
+
+    # ------------------------------------------------------------- SQL
+
+    def _rows(self, query: sa.Select[Any]) -> list[dict[str, Any]]:
+        with self.engine.connect() as connection:
+            return [dict(row) for row in connection.execute(query).mappings()]
+
+    def _insert(self, table: sa.Table, **values: Any) -> int:
+        with self.engine.begin() as connection:
+            made = connection.execute(table.insert().values(**values)).inserted_primary_key
+        assert made is not None
+        return int(made[0])
+
+    def _update(self, table: sa.Table, where: sa.ColumnElement[bool], values: Any) -> int:
+        with self.engine.begin() as connection:
+            return int(connection.execute(table.update().where(where).values(**values)).rowcount)
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _engine(folder: Path, url: str | None) -> sa.Engine:
+    if url is None:
+        engine = sa.create_engine(f"sqlite:///{folder / FILE}")
+        sa_event.listen(engine, "connect", _set_up_sqlite)
+        return engine
+    try:
+        parsed = sa.make_url(url)
+        if parsed.drivername in ("postgresql", "postgres"):
+            parsed = parsed.set(drivername="postgresql+psycopg")
+        return sa.create_engine(parsed, pool_pre_ping=True)
+    except (SQLAlchemyError, ImportError) as error:
+        raise BadConfig(
+            f"database {url.partition('@')[2] or url!r} cannot be used ({error}): give "
+            "postgresql://USER@HOST/NAME, and pip install 'cilf[postgres]'."
+        ) from error
+
+
+def _set_up_sqlite(connection: Any, _: Any) -> None:
+    cursor = connection.cursor()
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=20000"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()

@@ -1,0 +1,26 @@
+"""Where the worker's process starts: it has to end with the server even while it still imports."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from pathlib import Path
+
+PR_SET_PDEATHSIG = 1  # of Linux: the signal to get when the parent dies
+
+
+def main(arguments: list[str]) -> None:
+    server, folder, model = int(arguments[0]), Path(arguments[1]), Path(arguments[2])
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != server:  # it died before that
+        return
+    from cilf.console.work import work
+
+    work(folder, model)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
