@@ -1,0 +1,192 @@
+"""What was acknowledged is there after a kill; SQLite and PostgreSQL keep the same."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from cilf.console.service import Conflict, Console
+from cilf.console.state import Patch
+from cilf.console.store import CLASSES, Event, Store, Taken, now
+from cilf.errors import BadConfig
+
+from .conftest import put_model, put_window
+from .servers import Server, missing_postgres, postgres, serving
+
+ROUNDS = 5
+
+
+def label_until_killed(server: Server, window: int, rng: random.Random) -> list[tuple[int, str]]:
+    """Names that the server has acknowledged, until it is killed at a random moment."""
+    acknowledged: list[tuple[int, str]] = []
+    killer = threading.Timer(rng.uniform(0.0, 0.03), server.kill)
+    last = rng.randrange(3, 25)
+    with httpx.Client(base_url=server.url, timeout=120) as client:
+        try:
+            while True:
+                row, name = rng.randrange(50), f"name {rng.randrange(1000)}"
+                body = {"rows": [row], "name": name}
+                answer = client.post(f"/api/windows/{window}/label", json=body)
+                assert answer.status_code in (200, 400), answer.text  # 400: it is called that
+                acknowledged += [(row, name)] if answer.status_code == 200 else []
+                if len(acknowledged) >= last and killer.ident is None:
+                    killer.start()
+        except httpx.TransportError:
+            pass
+    killer.join()
+    return acknowledged
+
+
+def test_a_kill_loses_no_label(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    put_model(store)
+    window = put_window(Console(store, tmp_path / "model"))
+    store.close()
+    rng = random.Random(0)
+    expected: dict[int, str] = {}
+    n_acknowledged = 0
+    for _ in range(ROUNDS):
+        with serving(tmp_path) as server:
+            for row, name in label_until_killed(server, window, rng):
+                expected[row] = name
+                n_acknowledged += 1
+        store = Store(tmp_path)
+        console = Console(store, tmp_path / "model")
+        kept = {row: one.label for row, one in enumerate(console.labelled(window, "")) if one.label}
+        # The last request may have been written and killed before it was acknowledged.
+        lost = {row for row, name in expected.items() if kept.get(row) != name}
+        beyond = store.last_seq(window) - n_acknowledged
+        assert 0 <= beyond <= 1
+        assert len(lost) <= beyond
+        n_acknowledged, expected = store.last_seq(window), kept
+        store.close()
+    assert n_acknowledged > ROUNDS
+
+
+# ----------------------------------------------------------------- both databases
+
+
+@pytest.fixture(scope="module")
+def _postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    pytest.importorskip("psycopg")
+    reason = missing_postgres()
+    if reason is not None:
+        pytest.skip(reason)
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="cilf-postgres-") as folder:
+        Path(folder).chmod(0o755)  # another user starts it
+        with postgres(Path(folder) / "server") as url:
+            yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    """An empty store of either kind."""
+    url = request.getfixturevalue("_postgres") if request.param == "postgresql" else None
+    store = Store(tmp_path, url)
+    put_model(store)
+    yield store
+    if url is not None:
+        from cilf.console.store import _tables
+
+        _tables.drop_all(store.engine)
+    store.close()
+
+
+def test_a_story_on_either_database(kept: Store) -> None:
+    console = Console(kept, kept.folder / "model")
+    window = put_window(console)
+    console.name(window, [0], "Kühe 🐄", person="ann")
+    console.simple(window, "merge", [0, 1])
+    console.undo(window)
+    console.rename("Kühe 🐄", "cows")
+    with pytest.raises(Conflict):
+        console.name(window, [0], "calf", version=0)
+    again = Console(kept, kept.folder / "model")
+    assert again.groups(window) == console.groups(window)
+    assert [group["name"] for group in again.groups(window)] == [None, "cows"]
+
+
+def test_the_log_takes_each_number_once(kept: Store) -> None:
+    event = Event(CLASSES, 1, "rename", {}, {"names": {}}, "ann", now())
+    kept.append(event)
+    with pytest.raises(Taken):
+        kept.append(event)
+    assert kept.events(CLASSES) == [event]
+    assert kept.last_seq(CLASSES) == 1
+    assert kept.last_seq(7) == 0
+
+
+def test_two_people_at_once_on_either_database(kept: Store) -> None:
+    """Each on a server of their own, in threads: every change is either there or was refused."""
+    first = Console(kept, kept.folder / "model")
+    window = put_window(first)
+    done: list[tuple[int, str]] = []
+
+    def label(person: str, seed: int) -> None:
+        console, rng = Console(kept, kept.folder / "model"), random.Random(seed)
+        for i in range(15):
+            row, name = rng.randrange(50), f"{person}-{i}"
+            try:
+                console.label(window, {row: name}, person=person)
+            except Conflict:
+                continue
+            done.append((row, name))
+
+    people = [threading.Thread(target=label, args=(p, s)) for s, p in enumerate(("ann", "bob"))]
+    for thread in people:
+        thread.start()
+    for thread in people:
+        thread.join()
+    assert kept.last_seq(window) == len(done)
+    told = [event.about["names"] for event in kept.events(window)]
+    assert sorted(names for (names,) in told) == sorted(name for _, name in done)
+    state = Console(kept, kept.folder / "model").opened(window).state
+    assert state.version == len(done)
+
+
+def test_jobs_are_claimed_once_and_again_after_a_kill(kept: Store) -> None:
+    number = kept.add_job("detect", 1)
+    for attempt in range(3):
+        job = kept.claim_job()
+        assert job is not None
+        assert (job.id, job.status, job.attempts) == (number, "running", attempt + 1)
+        assert kept.claim_job() is None
+        kept.requeue()
+    ended = kept.job(number)
+    assert ended is not None
+    assert ended.status == "failed"
+    assert "killed several times" in (ended.problem or "")
+
+
+def test_patches_are_kept_as_they_are(kept: Store) -> None:
+    console = Console(kept, kept.folder / "model")
+    window = put_window(console)
+    console.move(window, [0, 30, 42], None)
+    (event,) = kept.events(window)
+    assert Patch.from_json(event.patch).to_json() == event.patch
+
+
+@pytest.mark.parametrize("url", ["nonsense", "mysql://x@y/z", "postgresql://u@127.0.0.1:1/x"])
+def test_databases_that_cannot_be_used(tmp_path: Path, url: str) -> None:
+    with pytest.raises(BadConfig, match="cannot be used"):
+        Store(tmp_path, url)
+
+
+def test_one_console_for_each_store(tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        second = subprocess.run(
+            [*server.process.args[:6], "--port", "0"],  # type: ignore[index,union-attr,misc]
+            capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+        assert second.returncode == 2
+        assert "another console uses" in second.stderr
+        assert httpx.get(server.url + "/api/windows").json() == []
+        assert server.stop() in (0, 130, -2)

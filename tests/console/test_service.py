@@ -1,0 +1,267 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from cilf.console import service
+from cilf.console.service import Conflict, Console, NotThere
+from cilf.console.store import Store
+from cilf.errors import BadInput
+
+from .conftest import put_window
+
+COWS, HENS = 0, 1
+
+
+def groups(console: Console, window: int = 1) -> dict[int, tuple[str | None, str, int]]:
+    return {g["group"]: (g["name"], g["status"], g["size"]) for g in console.groups(window)}
+
+
+def reopened(console: Console) -> Console:
+    """As after a restart."""
+    return Console(console.store, console.model_path)
+
+
+def test_groups_start_as_what_was_found(console: Console) -> None:
+    assert groups(console) == {COWS: (None, "open", 12), HENS: (None, "open", 8)}
+    assert console.groups(1)[0]["nearest"] == "dog"
+    assert console.known(1) == {"cat": 20, "dog": 10}
+
+
+def test_everything_is_there_after_a_restart(console: Console) -> None:
+    console.name(1, [COWS], "cow", person="ann")
+    console.split(1, HENS, rows=[42, 43])
+    console.label(1, {0: "calf"})
+    console.undo(1)
+    assert groups(reopened(console)) == groups(console)
+    assert groups(console) == {
+        COWS: ("cow", "open", 12), HENS: (None, "open", 6), 2: (None, "open", 2),
+    }  # fmt: skip
+
+
+def test_undo_takes_back_one_after_the_other(console: Console) -> None:
+    first = groups(console)
+    console.name(1, [COWS], "cow")
+    console.simple(1, "merge", [COWS, HENS])
+    console.simple(1, "skip", [COWS])
+    for _ in range(3):
+        console.undo(1)
+    assert groups(console) == first
+    with pytest.raises(BadInput, match="nothing to take back"):
+        console.undo(1)
+
+
+def test_undo_of_an_earlier_change_leaves_later_ones(console: Console) -> None:
+    named = console.name(1, [COWS], "cow")
+    console.simple(1, "reject", [HENS])
+    console.undo(1, seq=named.seq)
+    assert groups(console) == {COWS: (None, "open", 12), HENS: (None, "rejected", 8)}
+
+
+def test_undo_that_others_build_on_is_a_conflict(console: Console) -> None:
+    named = console.name(1, [COWS], "cow")
+    console.name(1, [COWS], "calf", person="bob")
+    with pytest.raises(Conflict, match="take back what came later first") as refused:
+        console.undo(1, seq=named.seq)
+    assert [event.person for event in refused.value.happened] == ["bob"]
+
+
+def test_two_people_on_the_same_group(console: Console) -> None:
+    console.name(1, [COWS], "cow", version=0, person="ann")
+    with pytest.raises(Conflict, match="group 1 was changed by somebody else") as refused:
+        console.name(1, [COWS], "calf", version=0, person="bob")
+    (what,) = refused.value.happened
+    assert (what.person, what.verb, what.about["name"]) == ("ann", "name", "cow")
+    assert refused.value.version == 1
+    console.name(1, [COWS], "calf", version=1, person="bob")
+    assert groups(console)[COWS][0] == "calf"
+
+
+def test_two_people_on_different_groups(console: Console) -> None:
+    console.name(1, [COWS], "cow", version=0, person="ann")
+    console.name(1, [HENS], "hen", version=0, person="bob")
+    assert {name for name, *_ in groups(console).values()} == {"cow", "hen"}
+
+
+def test_two_servers_on_one_store(console: Console) -> None:
+    other = reopened(console)
+    assert groups(other) == groups(console)  # both have it in memory now
+    console.name(1, [COWS], "cow", version=0)
+    with pytest.raises(Conflict):
+        other.name(1, [COWS], "calf", version=0)
+    other.name(1, [HENS], "hen", version=0)
+    assert groups(reopened(console)) == groups(other)
+
+
+def test_rows_that_somebody_else_moved(console: Console) -> None:
+    console.move(1, [30], HENS, version=0, person="ann")
+    with pytest.raises(Conflict):
+        console.label(1, {30: "calf"}, version=0, person="bob")
+
+
+def test_into_needs_a_class_that_is_known(console: Console) -> None:
+    with pytest.raises(BadInput, match="'cow' is not known"):
+        console.into(1, [COWS], "cow")
+    console.into(1, [COWS], "dog")
+    assert groups(console)[COWS][0] == "dog"
+
+
+@pytest.mark.parametrize("name", ["", "  ", "x" * 201, "a\nb", "Cat", "ca\u200bt"])
+def test_names_that_cannot_be_used(console: Console, name: str) -> None:
+    with pytest.raises(BadInput):
+        console.name(1, [COWS], name)
+
+
+def test_rename_shows_everywhere_and_can_be_undone(console: Console) -> None:
+    console.name(1, [COWS], "cwo")
+    console.rename("cwo", "cow")
+    console.rename("dog", "hound")
+    assert groups(console)[COWS][0] == "cow"
+    assert console.known(1) == {"cat": 20, "hound": 10}
+    console.undo_rename()
+    assert console.known(1) == {"cat": 20, "dog": 10}
+    console.undo_rename()
+    assert groups(reopened(console))[COWS][0] == "cwo"
+    with pytest.raises(BadInput, match="nothing to take back"):
+        console.undo_rename()
+
+
+def test_a_name_may_be_corrected_in_case_only_and_back(console: Console) -> None:
+    console.rename("dog", "Dog")
+    console.rename("Dog", "dog")
+    assert console.known(1) == {"cat": 20, "dog": 10}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("dog", "cat"), ("cow", "hen"), ("dog", "dog"), ("dog", "CAT"), ("dog", "")]
+)
+def test_renames_that_are_refused(console: Console, old: str, new: str) -> None:
+    with pytest.raises(BadInput):
+        console.rename(old, new)
+
+
+def test_the_earlier_name_of_another_class_is_refused(console: Console) -> None:
+    console.rename("dog", "hound")
+    with pytest.raises(BadInput, match="'dog' is what 'hound' was called before"):
+        console.name(1, [COWS], "dog")
+
+
+def test_a_name_that_was_taken_back_is_in_nobodys_way(console: Console) -> None:
+    console.name(1, [COWS], "Cow")
+    with pytest.raises(BadInput, match="in case or blanks only"):
+        console.name(1, [HENS], "cow")
+    console.undo(1)
+    console.name(1, [COWS], "cow")
+    assert groups(console)[COWS][0] == "cow"
+
+
+def test_what_is_learned(console: Console, store: Store) -> None:
+    console.name(1, [COWS], "cwo")
+    console.rename("cwo", "cow")  # before it is learned: the model never hears the typo
+    console.rename("dog", "hound")
+    console.label(1, {42: "hound"})
+    console.simple(1, "reject", [HENS])
+    job = store.job(console.learn(1, person="ann"))
+    assert job is not None
+    answers = json.loads((console.folder(1) / job.about["answers"]).read_text())
+    assert answers == {f"cow-{i}": "cow" for i in range(30, 42)} | {"hen-42": "dog"}
+    assert job.about["keys"] == {"cow": "cwo", "dog": "dog"}
+    with pytest.raises(BadInput, match="learning already"):
+        console.learn(1)
+
+
+def test_nothing_named_is_nothing_to_learn(console: Console) -> None:
+    console.name(1, [COWS], "cow")
+    console.simple(1, "skip", [COWS])
+    with pytest.raises(BadInput, match="nothing has a name yet"):
+        console.learn(1)
+
+
+def test_split_by_itself(console: Console) -> None:
+    console.simple(1, "merge", [COWS, HENS])
+    console.split(1, COWS)
+    assert sorted(size for *_, size in groups(console).values()) == [8, 12]
+
+
+def test_budget_is_spent_by_answers_and_given_back(console: Console) -> None:
+    assert console.ask(1, "representative")["left"] == 10
+    console.label(1, {31: "cow"})
+    console.name(1, [HENS], "hen")
+    asked = console.ask(1, "representative")
+    assert (asked["spent"], asked["left"], len(asked["rows"])) == (2, 8, 8)
+    console.undo(1)
+    assert console.ask(1, "mixed")["spent"] == 1
+    console.set_budget(1, 1)
+    assert console.ask(1, "mixed")["rows"] == []
+
+
+@pytest.mark.parametrize("strategy", ["random", "representative", "uncertain", "mixed"])
+def test_questions_are_about_open_groups_in_turns(console: Console, strategy: str) -> None:
+    rows = console.ask(1, strategy)["rows"]
+    assert len(set(rows)) == 10
+    ids = console.opened(1).gallery.ids
+    assert {ids[row][:3] for row in rows[:2]} == {"cow", "hen"}
+
+
+def test_corners_of_a_group(console: Console) -> None:
+    shown = console.corners(1, COWS)
+    rows = [shown.medoid, *shown.nearest, *shown.farthest, *shown.random]
+    assert len(rows) == 12
+    assert set(rows) == set(range(30, 42))
+    z = console.opened(1).gallery.embedding[30:42].astype(float)
+    to_all = ((z[:, None] - z[None]) ** 2).sum(axis=(1, 2))
+    assert shown.medoid == 30 + int(np.argmin(to_all))
+
+
+def test_members_are_paged(console: Console) -> None:
+    total, first = console.members(1, COWS, None, 0, 5)
+    _, second = console.members(1, COWS, None, 5, 50)
+    assert total == 12
+    assert sorted(first + second) == list(range(30, 42))
+    assert console.members(1, -1, "cat", 0, 100)[0] == 20
+
+
+def test_labels_go_out_and_come_back(console: Console, store: Store) -> None:
+    console.name(1, [COWS], "cow")
+    told = {row.identity: row.label for row in console.labelled(1, "") if row.label}
+    other = put_window(console, "second")
+    assert console.take(other, told) is not None
+    assert console.take(other, told) is None
+    again = {row.identity: row.label for row in console.labelled(other, "") if row.label}
+    assert again == told
+    with pytest.raises(BadInput, match="1 identities are not in this window"):
+        console.take(1, {"owl-1": "owl"})
+
+
+def test_what_is_not_there(console: Console) -> None:
+    with pytest.raises(NotThere):
+        console.window(9)
+    with pytest.raises(NotThere):
+        console.opened(9)
+    with pytest.raises(NotThere):
+        console.job(9)
+    for path in ("/no/such/folder", "~nobody-of-this-name/x", "/" + "x" * 5000, "a\0b"):
+        with pytest.raises(BadInput, match="path"):
+            console.add_window(path)
+
+
+def test_only_some_folders_may_be_read(store: Store, tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]
+    inside, outside = tmp_path_factory.mktemp("inside"), tmp_path_factory.mktemp("outside")
+    (inside / "link").symlink_to(outside)
+    console = Console(store, store.folder / "model", roots=[inside])
+    assert console.add_window(str(inside)).status == "queued"
+    for path in (outside, inside / ".." / outside.name, inside / "link"):
+        with pytest.raises(BadInput, match="outside of what may be read"):
+            console.add_window(str(path))
+
+
+def test_memory_is_bounded(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "MOST_OPEN", 2)
+    for _ in range(3):
+        put_window(console)
+    for window in (1, 2, 3, 4):
+        console.name(window, [COWS], "cow")
+    assert len(console._opened) == 2
+    assert all(groups(console, window)[COWS][0] == "cow" for window in (1, 2, 3, 4))

@@ -1,0 +1,378 @@
+"""The whole story as a person lives it, in a real browser on a real server."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from cilf.console.gallery import png
+from cilf.console.service import Console
+from cilf.console.store import Store
+from cilf.data import load_dataset
+
+from .conftest import put_model, put_window
+from .servers import Server, serving
+
+CHROMIUM = shutil.which("chromium")
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+OVERFLOW = "document.documentElement.scrollWidth - window.innerWidth"
+CONTROLS = {"button", "link", "textbox", "checkbox", "combobox", "spinbutton", "progressindicator"}
+SLOW = 300_000  # milliseconds, for a machine with much else to do
+NEW = {"5": "five", "6": "six"}
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as started:
+        launched = started.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """known/0 ... known/4, and two windows: monday with 5, 6 and 7 too, tuesday with 5 and 6."""
+    folder = tmp_path_factory.mktemp("digits")
+    X, y = load_dataset("digits").train
+    pictures = (X.astype(np.float64) / X.max() * 255).astype(np.uint8)
+    rows = {digit: np.flatnonzero(y == digit) for digit in range(8)}
+
+    def write(target: Path, digit: int, start: int, n: int) -> None:
+        target.mkdir(parents=True, exist_ok=True)
+        for row in rows[digit][start : start + n]:
+            (target / f"{digit}-{row}.png").write_bytes(png(pictures[row]))
+
+    for digit in range(8):
+        if digit < 5:
+            write(folder / "known" / str(digit), digit, 0, 60)
+        write(folder / "monday", digit, 60, 25)
+        if digit < 7:
+            write(folder / "tuesday", digit, 85, 25)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serving(tmp_path_factory.mktemp("store")) as running:
+        yield running
+
+
+def open_page(browser: Any, url: str, width: int = 1280, scheme: str = "light") -> Any:
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, color_scheme=scheme, accept_downloads=True
+    )
+    page = context.new_page()
+    page.set_default_timeout(SLOW)
+    page.complaints = []
+    page.on("console", lambda m: page.complaints.append(m.text) if m.type == "error" else None)
+    page.on("pageerror", lambda error: page.complaints.append(str(error)))
+    page.goto(url)
+    return page
+
+
+def shot(page: Any, name: str) -> None:
+    """Kept where somebody can look at it, if a place is named."""
+    if folder := os.environ.get("CILF_SCREENSHOTS"):
+        page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
+
+
+def nameless(page: Any) -> list[str]:
+    """Controls that a screen reader could not tell apart."""
+    session = page.context.new_cdp_session(page)
+    nodes = session.send("Accessibility.getFullAXTree")["nodes"]
+    return [
+        str(node)
+        for node in nodes
+        if not node.get("ignored")
+        and node.get("role", {}).get("value") in CONTROLS
+        and not node.get("name", {}).get("value", "").strip()
+    ]
+
+
+class Desk:
+    """A window's page, as one uses it."""
+
+    def __init__(self, page: Any) -> None:
+        self.page = page
+
+    def groups(self) -> dict[int, list[str]]:
+        """Group -> the digits on its sheet."""
+        found = {}
+        for card in self.page.query_selector_all("#groups .group"):
+            labels = [t.get_attribute("aria-label") for t in card.query_selector_all(".thumb")]
+            found[int(card.get_attribute("data-group"))] = [
+                re.search(r"Instance (\d)-", label).group(1) for label in labels
+            ]
+        return found
+
+    def kinds(self) -> dict[int, str]:
+        """Group -> the digit that most of its sheet shows."""
+        return {
+            group: Counter(shown).most_common(1)[0][0] for group, shown in self.groups().items()
+        }
+
+    def focus(self, group: int) -> None:
+        self.page.focus(f"#groups .group[data-group='{group}']")
+
+    def press(self, key: str) -> None:
+        """Press the key of a verb and wait until the page shows what came of it."""
+        version = self.version()
+        self.page.keyboard.press(key)
+        self.changed(version)
+
+    def name(self, label: str) -> None:
+        version = self.version()
+        self.page.keyboard.press("n")
+        self.page.keyboard.type(label)
+        self.page.keyboard.press("Enter")
+        self.changed(version)
+
+    def version(self) -> int:
+        return int(self.page.get_attribute("#groups .groups", "data-version"))
+
+    def changed(self, since: int) -> None:
+        end = time.monotonic() + SLOW / 1000
+        while self.version() <= since:
+            assert time.monotonic() < end, self.page.inner_text("#toast")
+            self.page.wait_for_timeout(50)
+        self.page.wait_for_timeout(150)  # the focus comes back after the groups do
+
+    def titles(self) -> dict[int, str]:
+        cards = self.page.query_selector_all("#groups .group")
+        return {
+            int(card.get_attribute("data-group")): card.query_selector(".title").inner_text()
+            for card in cards
+        }
+
+
+def test_from_digits_to_a_model_that_learns(browser: Any, digits: Path, server: Server) -> None:
+    page = open_page(browser, server.url)
+    page.fill("#person", "Ann")
+    shot(page, "01-no-model")
+    page.fill("input[name=data]", str(digits / "known"))
+    page.click("text=Fit a model")
+    page.wait_for_selector("text=Point to a folder or file")
+
+    # Monday's window: what is new in it?
+    page.fill("form[data-post='/api/windows'] input[name=path]", str(digits / "monday"))
+    page.click("button:text-is('Detect')")
+    page.wait_for_selector("#windows td.text:has-text('ready')")
+    shot(page, "02-windows")
+    page.click("text=1. monday")
+    desk = Desk(page)
+    assert "200 instances" in page.inner_text(".chips")
+    shot(page, "03-window")
+    assert nameless(page) == []
+
+    while len(desk.groups()) < 4:  # so that there is something to merge and to reject
+        first = next(iter(desk.groups()))
+        desk.focus(first)
+        desk.press("s")
+    kinds = desk.kinds()
+
+    # Name one that comes again on Tuesday.
+    named, digit = next((group, kind) for group, kind in kinds.items() if kind in NEW)
+    label = NEW[digit]
+    desk.focus(named)
+    desk.name(label)
+    assert desk.titles()[named] == label
+    # Merge two, and name them.
+    one, two = [group for group in desk.titles() if group != named][:2]
+    for group in (one, two):
+        desk.focus(group)
+        page.keyboard.press("Space")
+    shot(page, "04-two-chosen")
+    desk.press("m")
+    assert two not in desk.titles()
+    desk.press("u")  # changed my mind
+    assert two in desk.titles()
+    for group in (one, two):
+        desk.focus(group)
+        page.keyboard.press("Space")
+    desk.press("m")
+    desk.focus(one)
+    desk.name("other")
+    # Reject one.
+    three = next(group for group in desk.titles() if group not in (named, one))
+    desk.focus(three)
+    desk.press("r")
+    assert "not new" in desk.titles()[three]
+    shot(page, "05-named")
+
+    # Learn.
+    page.keyboard.press("l")
+    page.wait_for_selector("#learn table")
+    if page.query_selector("button:has-text('Learn anyway')"):  # old classes would lose too much
+        page.click("button:has-text('Learn anyway')")
+    page.wait_for_selector("button:has-text('Accept version')")
+    shot(page, "06-learned")
+    assert label in page.inner_text("#learn table")
+    assert label in page.inner_text("#lesson-title")
+    page.click("button:has-text('Accept version')")
+    page.wait_for_selector("text=Accepted.")
+
+    # Tuesday's window: the new class is known now.
+    page.goto(server.url)
+    page.fill("form[data-post='/api/windows'] input[name=path]", str(digits / "tuesday"))
+    page.click("button:text-is('Detect')")
+    page.wait_for_selector("#windows tr:has-text('2. tuesday') td.text:has-text('ready')")
+    page.click("text=2. tuesday")
+    page.click(f"details[data-label='{label}'] summary")
+    page.wait_for_selector(f"details[data-label='{label}'] .thumb")
+    thumbs = page.query_selector_all(f"details[data-label='{label}'] .thumb")
+    shown = [thumb.get_attribute("aria-label") for thumb in thumbs]
+    right = sum(one.startswith(f"Instance {digit}-") for one in shown)
+    assert right >= 10, shown
+    shot(page, "07-second-window")
+    page.goto(server.url + "/stream")
+    assert f"came: {label}" in page.inner_text(".story")
+    shot(page, "08-stream")
+    page.goto(server.url + "/classes")
+    card = f".class:has(h2:text-is('{label}'))"
+    assert "since version 2" in page.inner_text(card)
+    shot(page, "09-classes")
+    assert page.complaints == []
+
+    # And back: the model as it was, and a name that is a better one.
+    page.fill(f"{card} input", f"the {label}")
+    page.press(f"{card} input", "Enter")
+    page.wait_for_selector(f"h2:text-is('the {label}')")
+    page.keyboard.press("u")
+    page.wait_for_selector(f"h2:text-is('{label}')")
+    page.click("button[aria-label='Go back to version 1']")
+    page.wait_for_selector("text=not learned yet")
+    told = httpx.get(server.url + "/api/model").json()
+    assert told["version"] == 1
+    page.context.close()
+
+
+# ----------------------------------------------------------------- without a model
+
+
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with a window that was looked at."""
+    folder = tmp_path_factory.mktemp("ready")
+    store = Store(folder)
+    put_model(store)
+    put_window(Console(store, folder / "model"))
+    store.close()
+    with serving(folder) as running:
+        yield running
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize("path", ["/", "/windows/1", "/classes", "/stream", "/login"])
+def test_pages_fit_and_are_named(
+    browser: Any, ready: Server, path: str, width: int, scheme: str
+) -> None:
+    page = open_page(browser, ready.url + path, width, scheme)
+    page.wait_for_load_state("networkidle")
+    assert page.evaluate(OVERFLOW) <= 0
+    assert nameless(page) == []
+    assert page.complaints == []
+    shot(page, f"page{path.replace('/', '-')}-{width}-{scheme}")
+    page.context.close()
+
+
+def test_lasso_chooses_and_moves(browser: Any, ready: Server) -> None:
+    page = open_page(browser, ready.url + "/windows/1")
+    page.wait_for_load_state("networkidle")
+    desk, box = Desk(page), page.locator("#map").bounding_box()
+    assert box is not None
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        return box["x"] + x * box["width"], box["y"] + y * box["height"]
+
+    # The hens are at the right, at the top.
+    corners = [at(0.6, 0.02), at(0.98, 0.02), at(0.98, 0.4), at(0.6, 0.4), at(0.6, 0.05)]
+    page.mouse.move(*corners[0])
+    page.mouse.down()
+    for corner in corners[1:]:
+        page.mouse.move(*corner, steps=3)
+    page.mouse.up()
+    assert "8 instances chosen" in page.inner_text("#chosen")
+    shot(page, "10-lasso")
+    page.keyboard.press("v")
+    version = desk.version()
+    page.select_option("#dialog-target select", "1")
+    page.click("#dialog button.primary")
+    desk.changed(version)
+    assert list(desk.titles()) == [1]
+    desk.press("u")
+    assert set(desk.titles()) == {1, 2}
+    page.hover("#map", position={"x": 1, "y": 1})
+    page.context.close()
+
+
+def test_somebody_else_was_faster(browser: Any, ready: Server) -> None:
+    page = open_page(browser, ready.url + "/windows/1")
+    page.route("**/events?after=*", lambda route: route.abort())  # Ann has not seen it yet
+    desk = Desk(page)
+    body = {"groups": [1], "name": "cow", "person": "Bob"}
+    httpx.post(ready.url + "/api/windows/1/name", json=body).raise_for_status()
+    desk.focus(1)
+    page.keyboard.press("n")
+    page.keyboard.type("calf")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#toast.problem:has-text('Bob')")
+    page.wait_for_selector(".group[data-group='1'] .title:text-is('cow')")
+    desk.focus(1)
+    desk.press("u")
+    assert desk.titles()[1] == "no name yet"
+    page.context.close()
+
+
+def test_what_others_do_comes_in_by_itself(browser: Any, ready: Server) -> None:
+    page = open_page(browser, ready.url + "/windows/1")
+    body = {"groups": [2], "name": "hen", "person": "Bob"}
+    httpx.post(ready.url + "/api/windows/1/name", json=body).raise_for_status()
+    page.wait_for_selector(".group[data-group='2'] .title:text-is('hen')")
+    Desk(page).press("u")
+    page.context.close()
+
+
+def test_questions_are_answered_by_key(browser: Any, ready: Server) -> None:
+    page = open_page(browser, ready.url + "/windows/1")
+    desk = Desk(page)
+    page.wait_for_load_state("networkidle")
+    version = desk.version()
+    page.keyboard.press("q")
+    page.keyboard.type("heron")
+    page.keyboard.press("Enter")
+    desk.changed(version)
+    assert "heron" in desk.titles().values()
+    assert page.inner_text("#ask").startswith("1 of")
+    desk.press("u")
+    page.context.close()
+
+
+def test_files_are_sent(browser: Any, ready: Server, digits: Path) -> None:
+    page = open_page(browser, ready.url)
+    files = sorted((digits / "monday").iterdir())[:3]
+    page.set_input_files("input[name=files]", files)
+    page.click("text=Send and detect")
+    page.wait_for_selector("#windows :text('3 files')")
+    bad = digits / "evil.png"
+    bad.write_bytes(b"#!/bin/sh")
+    page.set_input_files("input[name=files]", [bad])
+    page.click("text=Send and detect")
+    page.wait_for_selector("#toast.problem:has-text('no image')")
+    page.context.close()

@@ -1,0 +1,155 @@
+"""The worker's jobs on points in the plane: left and right are known, up and down are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pyarrow")
+
+from cilf import service
+from cilf.console.drift import shift
+from cilf.console.service import Console
+from cilf.console.store import Job, Store
+from cilf.console.work import Worker
+from cilf.errors import BadInput
+from cilf.service.models import ModelFolder
+
+PLACES = {"left": (-6.0, 0.0), "right": (6.0, 0.0), "up": (0.0, 9.0), "down": (0.0, -9.0)}
+
+
+def write_points(path: Path, kinds: dict[str, int], seed: int, labelled: bool = False) -> Path:
+    rng = np.random.default_rng(seed)
+    lines = ["id,x,y" + (",label" if labelled else "")]
+    for kind, n in kinds.items():
+        for i, (x, y) in enumerate(rng.normal(PLACES[kind], 0.5, size=(n, 2))):
+            lines.append(f"{kind}-{i},{x:.4f},{y:.4f}" + (f",{kind}" if labelled else ""))
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+class Desk:
+    """A console and its worker in one process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = Store(folder)
+        self.model = folder / "model"
+        self.console = Console(self.store, self.model)
+        self.worker = Worker(self.store, self.model)
+        self.worker._tell_model()
+
+    def work(self) -> Job:
+        """Do the next job."""
+        job = self.store.claim_job()
+        assert job is not None
+        self.worker.do(job)
+        done = self.store.job(job.id)
+        assert done is not None
+        return done
+
+    def named(self, window: int) -> list[int]:
+        """Name each group by what most of its members are; the groups."""
+        opened = self.console.opened(window)
+        groups = list(opened.state.groups)
+        for group in groups:
+            kinds = [opened.gallery.ids[r].partition("-")[0] for r in opened.state.members(group)]
+            self.console.name(window, [group], max(sorted(set(kinds)), key=kinds.count))
+        return groups
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    known = write_points(tmp_path / "known.csv", {"left": 60, "right": 60}, 0, labelled=True)
+    parameters = {"contamination": 0.05, "n_estimators": 30}
+    service.fit(str(known), tmp_path / "model", learner="iforest", parameters=parameters)
+    return Desk(tmp_path)
+
+
+def test_a_model_is_fitted(tmp_path: Path) -> None:
+    known = write_points(tmp_path / "known.csv", {"left": 60, "right": 60}, 0, labelled=True)
+    desk = Desk(tmp_path)
+    with pytest.raises(BadInput, match="there is no model yet"):
+        desk.console.add_window(str(known))
+    desk.console.fit(str(known), "iforest")
+    done = desk.work()
+    assert done.status == "done", done.problem
+    assert desk.console.model()["classes"] == ["left", "right"]
+    desk.store.close()
+
+
+def test_from_a_window_to_a_new_version_and_back(desk: Desk, tmp_path: Path) -> None:
+    new = write_points(tmp_path / "new.csv", {"left": 20, "right": 20, "up": 30, "down": 30}, 1)
+    window = desk.console.add_window(str(new)).id
+    assert desk.work().status == "done"
+    facts = desk.console.window(window).facts
+    assert facts["n"] == 100
+    assert 55 <= facts["n_novel"] <= 65
+    assert desk.console.opened(window).gallery.form == "strips"
+    places = desk.console.opened(window).gallery.places
+    assert places.shape == (100, 2)
+    assert 0 <= places.min() <= places.max() <= 1
+
+    desk.named(window)
+    desk.console.rename("up", "above")
+    job = desk.console.learn(window, person="ann")
+    done = desk.work()
+    assert done.status == "done", done.problem
+    assert done.result is not None
+    assert not done.result["refused"]
+    (lesson,) = desk.store.lessons(window)
+    assert (lesson.job, lesson.version, lesson.before) == (job, 2, 1)
+    assert set(desk.console.model()["classes"]) >= {"left", "right", "above"}
+    assert desk.console.classes().shown("above") == "above"
+    assert desk.console.classes().key("above") == "up"
+
+    later = write_points(tmp_path / "later.csv", {"left": 20, "right": 20, "up": 30}, 2)
+    second = desk.console.add_window(str(later)).id
+    assert desk.work().status == "done"
+    assert service.predict(desk.model, later).counts["above"] >= 25
+    drift = desk.console.window(second).facts["drift"]
+    assert set(drift) >= {"left", "right"}
+    assert max(drift["left"], drift["right"]) < 0.5
+
+    desk.console.decide(job, keep=False)
+    assert desk.work().status == "done"
+    assert desk.console.model()["version"] == 1
+    assert not desk.console.classes().is_learned("up")
+    desk.store.close()
+
+
+def test_learning_that_was_killed_after_the_version_was_written(desk: Desk, tmp_path: Path) -> None:
+    new = write_points(tmp_path / "new.csv", {"left": 20, "right": 20, "up": 40}, 1)
+    window = desk.console.add_window(str(new)).id
+    desk.work()
+    desk.named(window)
+    number = desk.console.learn(window)
+    job = desk.store.claim_job()
+    assert job is not None
+    desk.worker.learn(job)
+    desk.store.decide(number, "lost")  # whatever it said, the job is not done
+    desk.store.requeue()
+    done = desk.work()
+    assert done.status == "done", done.problem
+    assert done.result is not None
+    assert done.result["version"] == ModelFolder(desk.model).current == 2
+    desk.store.close()
+
+
+def test_what_cannot_be_looked_at_fails_in_one_line(desk: Desk, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.csv"
+    bad.write_text("id,colour\na,red\n")
+    window = desk.console.add_window(str(bad)).id
+    done = desk.work()
+    assert done.status == "failed"
+    assert done.problem
+    assert desk.console.window(window).status == "failed"
+    desk.store.close()
+
+
+def test_drift_is_seen_and_chance_is_not() -> None:
+    rng = np.random.default_rng(0)
+    one, other = rng.normal(size=(2, 40, 8)).astype(np.float32)
+    assert shift(one, other) < 0.3
+    assert shift(one, other + 1) > 0.8
