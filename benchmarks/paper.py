@@ -5,9 +5,9 @@
     cilf paper table2 table3 table4 table5 --scale cpu --out runs/paper-cpu --data ... --learner ...
     .venv/bin/python benchmarks/paper.py cpu --take runs/paper-cpu
 
-Records of the finished runs, and the tables and figures that were made of them, are taken into
-``benchmarks/results/paper-SCALE``. For ``cpu``, of which a part is run at a time, the tables are
-made anew of all records that are kept, and the README's results, too.
+Records of the finished runs are taken into ``benchmarks/results/paper-SCALE``, with the tables and
+figures that were made of them. For ``cpu``, of which a part is run at a time, the tables are made
+anew of all records that are kept, and the README's results, too.
 """
 
 from __future__ import annotations
@@ -49,20 +49,27 @@ def main() -> None:
     parser.add_argument("scale", choices=["smoke", "cpu"])
     parser.add_argument("--take", type=Path, help="a folder that `cilf paper` made")
     arguments = parser.parse_args()
+    kept = RESULTS / f"paper-{arguments.scale}"
     if arguments.take is not None:
-        take(arguments.take, RESULTS / f"paper-{arguments.scale}")
+        take_records(arguments.take, kept)
     if arguments.scale == "cpu":
         for made in make(chosen(["table2", "table3", "table4", "table5"]), SETUP, CPU):
             print(made.item.name, *(path.name for path in made.files))
         replace_marked(README, "paper", summary())
+    elif arguments.take is not None:
+        take_artefacts(arguments.take, kept)
 
 
-def take(runs: Path, kept: Path) -> None:
-    """Keep the records of what is finished, and what was made of them."""
+def take_records(runs: Path, kept: Path) -> None:
+    """Keep the records of what is finished."""
     for folder in sorted((runs / CELLS).iterdir()):
         if RunFolder(folder).finished():
             for name in KEPT:
                 copy(folder / name, kept / CELLS / folder.name / name)
+
+
+def take_artefacts(runs: Path, kept: Path) -> None:
+    """Keep the tables and figures."""
     items = json.loads((runs / INDEX).read_text(encoding="utf-8"))["items"]
     for name in (INDEX, *(file for item in items.values() for file in item["files"])):
         copy(runs / name, kept / name)
