@@ -86,8 +86,8 @@ def summary() -> str:
     results = finished(cells, SETUP, place)
     na, lost = scores(results, "na"), scores(results, FORGETTING)
     parts = [
-        "NA of the detectors (more is better):", shown(na, "na"), behind(na, "na"),
-        "Forgetting (less is better):", shown(lost, FORGETTING), behind(lost, FORGETTING),
+        "NA, more is better:\n", shown(na, "na"), behind(na, "na"),
+        "Forgetting, less is better:\n", shown(lost, FORGETTING), behind(lost, FORGETTING),
     ]  # fmt: skip
     return "\n".join(parts).strip()
 
