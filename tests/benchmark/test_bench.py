@@ -439,3 +439,13 @@ def test_a_damaged_cell_fails_alone(tmp_path: Path) -> None:
     (failed,) = again.among("failed")
     assert (failed.name, again.count("done")) == (first.name, 1)
     assert "run.json does not read" in (failed.error or "")
+
+
+@pytest.mark.parametrize("records", ["{}\n", ""])
+def test_a_cell_whose_records_are_damaged_is_not_done(tmp_path: Path, records: str) -> None:
+    bench, _ = run(grid(seed=0), tmp_path / "out")
+    (state,) = bench.states.values()
+    (state.folder.path / "records.jsonl").write_text(records, encoding="utf-8")
+    again, _ = run(grid(seed=0), tmp_path / "out")
+    (failed,) = again.among("failed")
+    assert "record" in (failed.error or "")

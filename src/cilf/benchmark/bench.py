@@ -55,7 +55,7 @@ class State:
         try:
             planned = self.folder.read_run()["plan"]["windows"]
             return len(self.folder.read_records()), len(planned)
-        except (BadInput, KeyError):
+        except (BadInput, KeyError, TypeError):
             return 0, 0
 
     def to_json(self) -> dict[str, Any]:
@@ -150,7 +150,8 @@ class Bench:
             run = state.folder.read_run() if ended else {}
         except BadInput:  # a damaged one: its cell will fail and say so
             return
-        if ended:
+        n_read, n_planned = state.windows()
+        if ended and 0 < n_planned == n_read:  # or else its records are damaged: it says so, too
             state.status, state.before, state.seconds = "done", True, ended.get("seconds")
             if state.seconds is not None and "resumed" not in run:
                 self.pace.note(state.cell.config, state.seconds)
