@@ -117,7 +117,7 @@ def shown(columns: Mapping[Column, Mapping[str, Score]], metric: str) -> str:
         bold |= {
             (row, 1 + number)
             for number, each in enumerate(columns.values())
-            if best(each, metric) == name
+            if name in best(each, metric)
         }
     return Table("", ("learner", *heads), tuple(rows), frozenset(bold)).to_markdown().lstrip("*\n")
 
@@ -131,9 +131,9 @@ def one(value: Score | None) -> str:
 def behind(columns: Mapping[Column, Mapping[str, Score]], metric: str) -> str:
     """A sentence on where another is better than CILF."""
     lost = [
-        f"{COLUMNS[data]} {scenario} (`{best(each, metric)}`)"
+        f"{COLUMNS[data]} {scenario} (`{best(each, metric)[0]}`)"
         for (data, scenario), each in columns.items()
-        if "cilf" in each and best(each, metric) != "cilf"
+        if "cilf" in each and "cilf" not in best(each, metric)
     ]
     where = ", ".join(lost)
     return f"`cilf` is not first on {where}.\n" if lost else "`cilf` is first everywhere.\n"

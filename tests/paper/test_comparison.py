@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from cilf.core import WindowRecord
+from cilf.errors import BadConfig
 from cilf.paper import tables
-from cilf.paper.comparison import Score, best, p_value
+from cilf.paper.comparison import Score, best, p_value, score
 from cilf.paper.published import COLUMNS, METRICS, ROWS, published
 from cilf.paper.setup import DETECTORS, SYSTEMS, Setup
 
@@ -51,8 +55,48 @@ def test_equal_scores_do_not_differ_and_nothing_is_not_a_number() -> None:
 
 def test_less_forgetting_is_better() -> None:
     scores = {"a": Score({0: 0.1}), "b": Score({0: 0.3}), "none": Score({})}
-    assert (best(scores, "forgetting"), best(scores, "na")) == ("a", "b")
-    assert best({"none": Score({})}, "na") is None
+    assert (best(scores, "forgetting"), best(scores, "na")) == (["a"], ["b"])
+    assert best({"none": Score({})}, "na") == []
+
+
+def record(window: int, *accuracy: float) -> WindowRecord:
+    blank = dict.fromkeys((field.name for field in dataclasses.fields(WindowRecord)), 0)
+    holdout = dict(enumerate(accuracy))
+    return WindowRecord(**{**blank, "window": window, "holdout_accuracy": holdout})  # type: ignore[arg-type]
+
+
+def test_forgetting_is_paired_over_seeds_and_windows() -> None:
+    joint = {s: [record(w, 0.8, 0.9 - s / 10) for w in (1, 2, 3)] for s in (0, 1)}
+    runs = {s: [record(w, 0.8 - w / 10, 0.5) for w in (1, 2, 3)] for s in (0, 1)}
+    found = score("forgetting", runs, joint)
+    assert sorted(found.by_place) == [(s, w) for s in (0, 1) for w in (1, 2, 3)]
+    for seed, value in found.by_seed.items():
+        over_windows = [v for (s, _), v in found.by_place.items() if s == seed]
+        assert value == pytest.approx(np.mean(over_windows))
+    assert found.by_place[1, 3] == pytest.approx((0.8 - 0.5) / 0.8)
+    # Six pairs suffice for a mark, which five seeds alone never would.
+    assert p_value(score("forgetting", joint, joint), found) == pytest.approx(2 / 2**6)
+
+
+def test_all_who_share_the_best_mean_are_bold_and_nobody_is_compared_with_himself() -> None:
+    scores = {("na", name, "mnist"): scored([0.5, 0.7]) for name in ("cilf", "cpe")}
+    compared = tables.compare(scores, "single")
+    assert tables.table(compared, "title").bold == {(0, 2), (1, 2)}
+    assert all(math.isnan(cell.p) for cell in compared.values())
+
+
+def test_seeds_without_a_value_count_neither_for_mean_nor_deviation_nor_number() -> None:
+    found = Score({0: 0.2, 1: math.nan, 2: 0.4})
+    assert (found.mean, found.std) == (pytest.approx(0.3), pytest.approx(0.02**0.5))
+    assert found.n_seeds == 2
+
+
+def test_latex_explains_its_marks_in_plain_signs(tmp_path: Path) -> None:
+    scores = {("na", "mine<|>_2", "mnist"): scored([0.5])}
+    tables.write(scores, "single", "title", tmp_path, "table2")
+    text = (tmp_path / "table2.tex").read_text(encoding="utf-8")
+    assert r"$^\dagger$: differs from the best, p $<$ 0.05" in text
+    assert r"mine$<$$|$$>$\_2" in text
 
 
 def test_the_best_is_bold_and_the_clearly_worse_are_marked() -> None:
@@ -60,7 +104,9 @@ def test_the_best_is_bold_and_the_clearly_worse_are_marked() -> None:
     scores = {
         ("na", "cilf", "mnist"): scored(high),
         ("na", "cpe", "mnist"): scored([value - 0.3 - i / 500 for i, value in enumerate(high)]),
-        ("na", "dtc", "mnist"): scored([value - 0.01 * (-1) ** i for i, value in enumerate(high)]),
+        ("na", "dtc", "mnist"): scored(
+            [value - 0.001 - 0.01 * (-1) ** i for i, value in enumerate(high)]
+        ),
     }
     table = tables.table(tables.compare(scores, "single"), "title")
     assert table.columns == ("metric", "learner", "MNIST", "paper")
@@ -93,3 +139,18 @@ def test_own_learners_are_one_more_row_and_data_replace_the_papers() -> None:
     assert setup.data_for(["cifar10"]) == ("photos",)
     assert Setup("smoke").data_for(["cifar10", "mnist"]) == ("digits",)
     assert Setup("paper").repetitions == (0, 1, 2, 3, 4)
+
+
+def test_what_is_given_twice_counts_once_and_equal_names_are_refused(tmp_path: Path) -> None:
+    setup = Setup.of(scale="smoke", data=["digits", "digits"], seeds=[1, 1])
+    assert (setup.data, setup.repetitions) == (("digits",), (1,))
+    with pytest.raises(BadConfig, match="did you mean 'digits'"):
+        Setup.of(scale="smoke", data=["dgits"])
+    with pytest.raises(BadConfig, match="both called 'photos'"):
+        Setup.of(scale="smoke", data=["a/photos/", "b/photos/"])
+    mine = "from cilf.learners import IForest\nclass Mine(IForest):\n    name = 'mine'\n"
+    files = [tmp_path / "one.py", tmp_path / "two.py"]
+    for file in files:
+        file.write_text(mine, encoding="utf-8")
+    with pytest.raises(BadConfig, match="both called 'mine'"):
+        Setup.of(scale="smoke", learners=[f"{file}:Mine" for file in files])

@@ -128,7 +128,7 @@ class Grid(Settings):
         """The grid that a table (as TOML gives it) describes; refused if a cell cannot be run."""
         grid: Grid = cls.read(table, "the grid")
         for name in grid.data:
-            _require_data(name)
+            require_data(name)
         for name in grid.parameters:
             validation.one_of("learner in [parameters]", name, grid.learner)
         for name in grid.loading:
@@ -258,7 +258,7 @@ def _by_data(axes: list[list[Any]]) -> Iterator[tuple[Any, Any, Any, Any]]:
         yield learner, name, scenario, seed
 
 
-def _require_data(name: str) -> None:
+def require_data(name: str) -> None:
     """Refuse a misspelt name now, not in every cell."""
     if name not in DATASETS and not name.startswith(PREFIX) and not looks_like_path(name):
         validation.one_of("data set", name, DATASETS)

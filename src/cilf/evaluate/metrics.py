@@ -197,6 +197,18 @@ def forgetting(
     return (best - _mean_accuracy(holdout)) / best if best else math.nan
 
 
+def forgetting_by_update(
+    holdout: Sequence[Mapping[int, float]], joint: Sequence[Mapping[int, float]]
+) -> list[float]:
+    """What each update has a part in: the mean of these is ``forgetting``.
+
+    >>> forgetting_by_update([{0: 0.5}, {0: 0.0, 1: 0.5}], joint=[{0: 0.5}, {0: 0.5, 1: 0.5}])
+    [0.0, 0.5]
+    """
+    best = _mean_accuracy(joint)
+    return [(best - _mean(r.values())) / best if best else math.nan for r in holdout]
+
+
 def forgetting_from_best(holdout: Sequence[Mapping[int, float]]) -> float:
     """Mean over the groups of the best accuracy a group ever had minus its last one.
 

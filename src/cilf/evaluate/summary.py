@@ -82,6 +82,14 @@ def _forgetting(
     return from_best | {"forgetting": metrics.forgetting(holdout, _measured(joint))}
 
 
+def forgetting_by_window(
+    records: Sequence[WindowRecord], joint: Sequence[WindowRecord]
+) -> dict[int, float]:
+    """Forgetting after each window; its mean over windows is that of the run."""
+    shares = metrics.forgetting_by_update(_measured(records), _measured(joint))
+    return {record.window: share for record, share in zip(records, shares, strict=True)}
+
+
 def _measured(records: Sequence[WindowRecord]) -> list[dict[int, float]]:
     """The hold-out accuracies that are defined."""
     return [

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import stdev
 
 from scipy.stats import wilcoxon
 
 from cilf.core import WindowRecord
-from cilf.evaluate.summary import mean, summarize
+from cilf.evaluate.summary import forgetting_by_window, mean, summarize
 
-FORGETTING = "forgetting"  # the one where less is better, and which has no value per window
+FORGETTING = "forgetting"  # the one where less is better
 LEVEL = 0.05  # below it, a difference to the best is marked
 
 Place = tuple[int, int]  # seed and window: where two learners saw the same
@@ -32,8 +32,22 @@ class Score:
     @property
     def std(self) -> float:
         """Deviation over seeds; NaN of one."""
-        defined = [value for value in self.by_seed.values() if not math.isnan(value)]
-        return stdev(defined) if len(defined) > 1 else math.nan
+        return spread(self.by_seed.values())
+
+    @property
+    def n_seeds(self) -> int:
+        """How many the mean is of."""
+        return sum(not math.isnan(value) for value in self.by_seed.values())
+
+
+def spread(values: Iterable[float]) -> float:
+    """The deviation of those that are defined; NaN of fewer than two.
+
+    >>> spread([1.0, float("nan"), 3.0]) == 2**0.5
+    True
+    """
+    defined = [value for value in values if not math.isnan(value)]
+    return stdev(defined) if len(defined) > 1 else math.nan
 
 
 def score(
@@ -46,7 +60,8 @@ def score(
         upper = joint or {}
         shared = {seed: records for seed, records in runs.items() if seed in upper}
         by_seed = {s: summarize(r, joint=upper[s])[FORGETTING] for s, r in shared.items()}
-        return Score(by_seed, {(seed, 0): value for seed, value in by_seed.items()})
+        by_window = {s: forgetting_by_window(r, upper[s]) for s, r in shared.items()}
+        return Score(by_seed, {(s, w): v for s, each in by_window.items() for w, v in each.items()})
     by_place = {
         (seed, record.window): float(getattr(record, metric))
         for seed, records in runs.items()
@@ -55,17 +70,16 @@ def score(
     return Score({seed: summarize(records)[metric] for seed, records in runs.items()}, by_place)
 
 
-def best(scores: Mapping[str, Score], metric: str) -> str | None:
-    """The learner with the best mean.
+def best(scores: Mapping[str, Score], metric: str) -> list[str]:
+    """The learner with the best mean; several if they share it, none if there is no mean.
 
-    >>> best({"a": Score({0: 0.1}), "b": Score({0: 0.3})}, "na")
-    'b'
+    >>> best({"a": Score({0: 0.1}), "b": Score({0: 0.3}), "c": Score({0: 0.3})}, "na")
+    ['b', 'c']
     """
     defined = {name: each.mean for name, each in scores.items() if not math.isnan(each.mean)}
-    if not defined:
-        return None
-    chosen = min if metric == FORGETTING else max
-    return chosen(defined, key=lambda name: defined[name])
+    choose = min if metric == FORGETTING else max
+    chosen = choose(defined.values(), default=math.nan)
+    return [name for name, value in defined.items() if value == chosen]
 
 
 def p_value(one: Score, other: Score) -> float:

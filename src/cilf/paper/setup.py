@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
+from cilf.benchmark.config import data_file_name
+from cilf.benchmark.grid import require_data
 from cilf.core import validation
+from cilf.errors import BadConfig
+from cilf.learners import learner_class
 from cilf.learners.own import is_own
+
+T = TypeVar("T")
 
 DETECTORS = (
     "iforest", "one-svm", "lacu-svm", "senc-mas", "odin-cnn", "cfo", "cpe", "dtc", "cilf",
@@ -51,17 +58,15 @@ class Setup:
         ('cilf', 'mine.py:Mine')
         """
         validation.one_of("scale", scale, SEEDS)
-        own = tuple(name for name in learners or () if is_own(name))
-        named = tuple(name for name in learners or () if name not in own)
+        own = _once(name for name in learners or () if is_own(name))
+        named = _once(name for name in learners or () if name not in own)
         for name in named:
             validation.one_of("learner", name, [*SYSTEMS, JOINT])
-        return cls(
-            scale,
-            None if data is None else tuple(data),
-            None if seeds is None else tuple(seeds),
-            named or None,
-            own,
-        )
+        for source in data or ():
+            require_data(source)
+        _require_told_apart("learner", own, lambda name: learner_class(name).name)
+        _require_told_apart("data", _once(data or ()), data_file_name)
+        return cls(scale, _once(data or ()) or None, _once(seeds or ()) or None, named or None, own)
 
     def data_for(self, paper: Sequence[str]) -> tuple[str, ...]:
         """The data sets of an item for which the paper takes these."""
@@ -69,10 +74,30 @@ class Setup:
             return self.data
         return ("digits",) if self.scale == "smoke" else tuple(paper)
 
+    def papers_for(self, paper: Sequence[str]) -> tuple[str, ...]:
+        """Those of the paper's learners that are to be run."""
+        return tuple(n for n in paper if self.learners is None or n in self.learners)
+
     def learners_for(self, paper: Sequence[str]) -> tuple[str, ...]:
-        chosen = [name for name in paper if self.learners is None or name in self.learners]
-        return (*chosen, *self.own)
+        """These, and one's own."""
+        return (*self.papers_for(paper), *self.own)
 
     @property
     def repetitions(self) -> tuple[int, ...]:
         return SEEDS[self.scale] if self.seeds is None else self.seeds
+
+
+def _once(values: Iterable[T]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys(values))
+
+
+def _require_told_apart(what: str, given: Sequence[str], called: Callable[[str], str]) -> None:
+    """Rows and files go by these names: one would replace the other."""
+    seen: dict[str, str] = {}
+    for value in given:
+        name = called(value)
+        if name in seen:
+            raise BadConfig(
+                f"{what} is {seen[name]!r} and {value!r}, both called {name!r}: rename one."
+            )
+        seen[name] = value

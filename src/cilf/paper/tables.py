@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cilf.benchmark.config import data_file_name
@@ -17,9 +17,9 @@ from cilf.paper.setup import JOINT
 from cilf.report.tables import MISSING, Table
 
 DETECTION = ("na", "macro_f", "micro_f", "auroc")
-WORSE = "\N{DAGGER}"
+DIFFERS = "\N{DAGGER}"
 LEGEND = (
-    "Mean ± deviation over seeds; best in bold; {mark}: worse than the best, p < {level:g} "
+    "Mean ± deviation over seeds; best in bold; {mark}: differs from the best, p < {level:g} "
     "(Wilcoxon, paired over seeds and windows)."
 )
 ABOUT_PAPER = "The paper's numbers are from its own streams, networks and definitions."
@@ -47,7 +47,7 @@ class Compared:
         if math.isnan(self.score.mean):
             return MISSING
         deviation = "" if math.isnan(self.score.std) else f" ± {self.score.std:.3f}"
-        return f"{self.score.mean:z.3f}{deviation}{WORSE if self.p < comparison.LEVEL else ''}"
+        return f"{self.score.mean:z.3f}{deviation}{DIFFERS if self.p < comparison.LEVEL else ''}"
 
 
 Scores = Mapping[tuple[str, str, str], Score]  # by metric, learner, data
@@ -55,14 +55,15 @@ Comparison = dict[tuple[str, str, str], Compared]
 
 
 def compare(scores: Scores, scenario: str) -> Comparison:
-    """Mark the best and what is worse, within each metric and data set."""
+    """Mark the best and what differs from it, within each metric and data set."""
     compared: Comparison = {}
     for (metric, name, data), own in scores.items():
         rivals = {n: s for (m, n, d), s in scores.items() if (m, d) == (metric, data)}
         first = comparison.best(rivals, metric)
-        p = math.nan if first in (None, name) else comparison.p_value(rivals[str(first)], own)
+        compares = bool(first) and name not in first
+        p = comparison.p_value(rivals[first[0]], own) if compares else math.nan
         paper = published(scenario, metric, name, data)
-        compared[metric, name, data] = Compared(own, paper, p, name == first)
+        compared[metric, name, data] = Compared(own, paper, p, name in first)
     return compared
 
 
@@ -100,7 +101,7 @@ def data_table(compared: Comparison, scenario: str) -> Table:
     rows = [
         (
             metric, name, data, scenario, cell.score.mean, cell.score.std,
-            len(cell.score.by_seed), cell.p,
+            cell.score.n_seeds, cell.p,
             cell.paper.mean if cell.paper else None, cell.paper.std if cell.paper else None,
         )
         for (metric, name, data), cell in compared.items()
@@ -112,13 +113,13 @@ def write(scores: Scores, scenario: str, title: str, out: Path, name: str) -> li
     """``name.md`` and ``name.tex`` for people, ``name.csv`` for programs."""
     compared = compare(scores, scenario)
     shown = table(compared, title)
-    legend = [LEGEND.format(mark=WORSE, level=comparison.LEVEL)]
+    legend = [LEGEND.format(mark=DIFFERS, level=comparison.LEVEL)]
     if any(cell.paper for cell in compared.values()):
         legend.append(ABOUT_PAPER)
     texts = {
         "md": f"{shown.to_markdown()}\n{' '.join(legend)}\n",
         "csv": data_table(compared, scenario).to_csv(),
-        "tex": shown.to_latex(),
+        "tex": replace(shown, title=f"{title}. {legend[0]}").to_latex(),
     }
     make_folder(out)
     for suffix, text in texts.items():

@@ -15,14 +15,18 @@ from cilf.core.files import replace_file
 Cell = str | int | float | None
 MISSING = "\N{EN DASH}"
 
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    MISSING: "--",
-    "±": r"$\pm$",
-    "\N{DAGGER}": r"$^\dagger$",
-} | {sign: f"\\{sign}" for sign in "&%$#_{}"}
+_LATEX = (
+    {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        MISSING: "--",
+        "±": r"$\pm$",
+        "\N{DAGGER}": r"$^\dagger$",
+    }
+    | {sign: f"\\{sign}" for sign in "&%$#_{}"}
+    | {sign: f"${sign}$" for sign in "<>|"}
+)
 
 
 @dataclass(frozen=True)
