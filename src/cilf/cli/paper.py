@@ -13,7 +13,9 @@ from cilf.cli.options import Address, EngineName, GpuShare, Jobs, Json
 
 if TYPE_CHECKING:
     from cilf.benchmark.bench import Bench
+    from cilf.paper.items import Item
     from cilf.paper.make import Made
+    from cilf.paper.setup import Setup
 
 
 def paper(
@@ -55,19 +57,33 @@ def paper(
     bench = open_bench(wanted, setup, out)
     if not draw:
         runner.check()
+        _announce_models(wanted, setup, bench)
         run_bench(bench, runner)
-    with terminal.progress():
-        made = list(make(wanted, setup, out))
+    with terminal.progress(), terminal.aside():
+        made = list(make(wanted, setup, out, fit=not draw))
     _show(bench, made, as_json)
     if bench.count("failed"):
         raise typer.Exit(FAILED)
+
+
+def _announce_models(items: list[Item], setup: Setup, bench: Bench) -> None:
+    """What is fitted besides the cells; fitting is a part of a run, whose time is known."""
+    from cilf.terminal.bench import duration
+
+    cells = [cell for item in items for cell in item.models(setup)]
+    if cells:
+        times = [bench.pace.expected(cell.config(setup, setup.repetitions[0])) for cell in cells]
+        known = [seconds for seconds in times if seconds is not None]
+        most = f"at most {duration(sum(known))}" if len(known) == len(times) else duration(None)
+        terminal.message(f"{len(cells)} models to fit besides the cells; expected time {most}")
 
 
 def _show(bench: Bench, made: list[Made], as_json: bool) -> None:
     show_failed(bench)
     if as_json:
         items = {each.item.name: each.to_json() for each in made}
-        terminal.print_json({"out": str(bench.out), "items": items})
+        failed = {state.name: state.error for state in bench.among("failed")}
+        terminal.print_json({"out": str(bench.out), "items": items, "failed": failed})
         return
     for each in made:
         missing = f" ({each.n_missing} runs are missing)" if each.n_missing else ""

@@ -195,7 +195,7 @@ def _run(
         f"with, then {len(cell.stream)} windows"
     )
     try:
-        with terminal.progress_of(len(cell.stream)) as watch:
+        with terminal.progress_of(len(cell.stream)) as watch, terminal.aside():
             records = list(watch.windows(coming))
     except KeyboardInterrupt:
         terminal.message(f"stopped. {go_on}")

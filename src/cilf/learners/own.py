@@ -11,6 +11,7 @@ import inspect
 import sys
 import zlib
 from collections.abc import Collection
+from contextlib import redirect_stdout
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -70,7 +71,8 @@ def _module(path: Path, source: bytes) -> ModuleType:
     setattr(module, DIGEST, digest)
     sys.modules[module.__name__] = module  # dataclasses and the like look their module up
     try:
-        exec(compile(source, str(path), "exec"), module.__dict__)
+        with redirect_stdout(sys.stderr):  # standard output is for results
+            exec(compile(source, str(path), "exec"), module.__dict__)
     except Exception as error:  # whatever somebody's file may raise
         del sys.modules[module.__name__]
         reason = f"{type(error).__name__}: {error}".partition("\n")[0]

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from statistics import stdev
 
 import numpy as np
 
 from cilf.benchmark.config import data_file_name
 from cilf.evaluate.summary import mean
 from cilf.paper import figures
+from cilf.paper.comparison import spread
 from cilf.paper.figures import Series
 from cilf.paper.published import METRICS
-from cilf.paper.results import Making, Results, average, averages, datas, of_data, stem
+from cilf.paper.results import Making, Results, average, averages, datas, of_data, stem, there
 from cilf.report.run import Run
 from cilf.report.tables import Table
 
@@ -25,18 +25,19 @@ def write_windows(making: Making, name: str, title: str) -> list[Path]:
     """The metrics on known classes in each window, a line for each learner."""
     results, out = making.results, making.out
     written: list[Path] = []
-    for data in datas(results):
+    for data in datas(there(results)):
+        cells = there(of_data(results, data))
         rows = [
             (metric, cell.name, seed, record.window, float(getattr(record, metric)))
             for metric in KNOWN
-            for cell, runs in of_data(results, data).items()
+            for cell, runs in cells.items()
             for seed, run in runs.items()
             for record in run.records
         ]
         panels = {
             METRICS[metric.removeprefix("known_")]: {
                 cell.name: _over_windows(list(runs.values()), metric)
-                for cell, runs in of_data(results, data).items()
+                for cell, runs in cells.items()
             }
             for metric in KNOWN
         }
@@ -52,15 +53,15 @@ def _over_windows(runs: list[Run], metric: str) -> Series:
         [float(getattr(r, metric)) for run in runs for r in run.records if r.window == window]
         for window in windows
     ]
-    return Series(windows, [mean(each) for each in values], [_spread(each) for each in values])
+    return Series(windows, [mean(each) for each in values], [spread(each) for each in values])
 
 
 def write_queries(making: Making, name: str, title: str) -> list[Path]:
     """Performance by the share of labels that were asked for, a line for each scenario."""
     results, out = making.results, making.out
     written: list[Path] = []
-    for data in datas(results):
-        cells = of_data(results, data)
+    for data in datas(there(results)):
+        cells = there(of_data(results, data))
         rows = [
             (metric, cell.name, cell.scenario, cell.query, seed, value)
             for metric in DETECTION
@@ -84,7 +85,7 @@ def _over_shares(results: Results, metric: str) -> dict[str, Series]:
         lines[f"{learner}, {scenario}"] = Series(
             [cell.query for cell in own],
             [mean(each) for each in values],
-            [_spread(each) for each in values],
+            [spread(each) for each in values],
         )
     return lines
 
@@ -93,7 +94,7 @@ def write_weights(making: Making, name: str, title: str) -> list[Path]:
     """AUROC for each pair of λ1 and λ2."""
     results, out = making.results, making.out
     written: list[Path] = []
-    for data in datas(results):
+    for data in datas(there(results)):
         cells = of_data(results, data)
         found = {(cell.scenario, *_weights(cell.parameters)): cell for cell in cells}
         ticks = sorted({one for _, one, _ in found})
@@ -125,7 +126,7 @@ def write_times(making: Making, name: str, title: str) -> list[Path]:
     results, out = making.results, making.out
     panels: dict[str, dict[str, dict[str, float]]] = {}
     rows = []
-    for cell, runs in results.items():
+    for cell, runs in there(results).items():
         seconds = {
             DETECT: average(runs, "seconds_detect"),
             UPDATE: average(runs, "seconds_update"),
@@ -134,7 +135,3 @@ def write_times(making: Making, name: str, title: str) -> list[Path]:
         rows += [(cell.data, cell.name, what, value) for what, value in seconds.items()]
     table = Table(title, ("data", "learner", "part", "seconds"), tuple(rows))
     return figures.write(figures.bar_panels(panels, "seconds in a run"), table, out, name)
-
-
-def _spread(values: list[float]) -> float:
-    return stdev(values) if len(values) > 1 else 0.0

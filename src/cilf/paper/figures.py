@@ -11,7 +11,7 @@ import numpy as np
 from cilf.core.files import make_folder, replace_file
 from cilf.core.types import Array, Floats
 from cilf.report.pictures import new_figure, write_picture
-from cilf.report.tables import Table
+from cilf.report.tables import Table, show
 
 # After Okabe and Ito: told apart with any colour vision. Then again, with other marks.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#7f7f7f", "#b8a800")
@@ -92,8 +92,9 @@ def heat_panels(
     for axis, (title, grid) in zip(axes, panels.items(), strict=True):
         image = axis.imshow(grid, cmap="cividis", vmin=low, vmax=high, origin="lower")
         for (row, column), value in np.ndenumerate(grid):
-            shade = "black" if value > (low + high) / 2 else "white"
-            axis.text(column, row, f"{value:.3f}", ha="center", va="center", color=shade, size=8)
+            # White on the dark half, black on the other, and where there is nothing.
+            shade = "white" if value <= (low + high) / 2 else "black"
+            axis.text(column, row, show(value), ha="center", va="center", color=shade, size=8)
         axis.set_xticks(range(len(ticks)), [f"{tick:g}" for tick in ticks])
         axis.set_yticks(range(len(ticks)), [f"{tick:g}" for tick in ticks])
         axis.set_title(title)

@@ -22,6 +22,10 @@ Draw = Callable[[Making, str, str], list[Path]]
 """(what it is made of, name of the item, title) -> the files that were written."""
 
 
+def _none(setup: Setup) -> list[Cell]:
+    return []
+
+
 @dataclass(frozen=True)
 class Item:
     """A table or a figure, and the runs it is made of."""
@@ -31,6 +35,8 @@ class Item:
     about: str  # what to see in it, for those who have not read the paper
     cells: Callable[[Setup], list[Cell]]
     draw: Draw
+    models: Callable[[Setup], list[Cell]] = _none  # to be fitted when it is drawn
+    of_runs: bool = True  # whether there is nothing to draw without any
 
 
 def _windows_with(scenario: str) -> str:
@@ -105,7 +111,8 @@ def _asked(setup: Setup) -> list[Cell]:
 def _weighted(setup: Setup) -> list[Cell]:
     weights = FEW_LAMBDAS if setup.scale == "smoke" else LAMBDAS
     return [
-        Cell("cilf", data, scenario, parameters=(("lambda1", one), ("lambda2", two)))
+        Cell(learner, data, scenario, parameters=(("lambda1", one), ("lambda2", two)))
+        for learner in setup.papers_for(["cilf"])  # no other has these weights
         for data in setup.data_for(CIFAR10)
         for scenario in SCENARIOS
         for one in weights
@@ -118,10 +125,6 @@ def _timed(setup: Setup) -> list[Cell]:
     return _compared(setup.learners_for(TIMED), data, MULTIPLE)
 
 
-def _no_runs(setup: Setup) -> list[Cell]:
-    return []
-
-
 ITEMS: dict[str, Item] = {
     item.name: item
     for item in (
@@ -130,8 +133,10 @@ ITEMS: dict[str, Item] = {
             "Classes 0 to 4 are known, 5 and 6 new",
             "What networks that were trained on five classes see of two others: new ones (rings) "
             "fall among known ones, which is why embeddings have to adapt.",
-            _no_runs,
+            _none,
             maps.write_confusion,
+            models=maps.confused,
+            of_runs=False,
         ),
         _detection("table2", SINGLE),
         _forgetting("table3", SINGLE),
@@ -142,8 +147,9 @@ ITEMS: dict[str, Item] = {
             "Which class comes when",
             "The streams: classes that are labelled at the start, then windows with new classes "
             "among known ones, of which some vanish.",
-            _no_runs,
+            _none,
             maps.write_streams,
+            of_runs=False,
         ),
         _maps("figure5", SINGLE),
         _windows("figure6", SINGLE),

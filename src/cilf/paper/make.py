@@ -11,7 +11,7 @@ from cilf.benchmark import RunConfig
 from cilf.benchmark.bench import CELLS, Bench
 from cilf.benchmark.grid import GridCell
 from cilf.core import progress, validation
-from cilf.core.files import replace_file
+from cilf.core.files import make_folder, replace_file
 from cilf.paper.items import ITEMS, Item
 from cilf.paper.results import Making, finished
 from cilf.paper.setup import Setup
@@ -54,20 +54,25 @@ class Made(NamedTuple):
         return {"files": [str(path) for path in self.files], "n_missing": self.n_missing}
 
 
-def make(items: Sequence[Item], setup: Setup, out: Path) -> Iterator[Made]:
-    """Tables and figures of the finished runs below ``out``."""
+def make(items: Sequence[Item], setup: Setup, out: Path, *, fit: bool = True) -> Iterator[Made]:
+    """Tables and figures of the finished runs below ``out``.
+
+    Without ``fit``, figures of models that no run has made show those that were kept.
+    """
 
     def place(config: RunConfig) -> Path:
         return out / CELLS / GridCell.of(config).folder
 
+    make_folder(out / CELLS)  # by which the folder is known the next time
     index: dict[str, dict[str, Any]] = _read_index(out)
     for number, item in enumerate(items):
         progress.report("tables and figures", number, len(items))
         cells = item.cells(setup)
         results = finished(cells, setup, place)
         there = sum(len(runs) for runs in results.values())
-        making = Making(setup, results, out, out / KEPT)
-        files = item.draw(making, item.name, item.title) if there or not cells else []
+        making = Making(setup, results, out, out / KEPT, fit)
+        drawable = there or not item.of_runs
+        files = item.draw(making, item.name, item.title) if drawable else []
         named = {"title": item.title, "about": item.about}
         index[item.name] = named | {"files": [path.name for path in files]}
         replace_file(out / INDEX, json.dumps({"items": index}, indent=1).encode())

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from cilf.benchmark import RunConfig
 from cilf.benchmark.config import data_file_name
 from cilf.core import WindowRecord
+from cilf.core.notices import notice
+from cilf.errors import BadInput
 from cilf.evaluate.records import RunFolder
 from cilf.evaluate.summary import mean, summarize
 from cilf.learners import learner_class
@@ -56,7 +58,11 @@ def finished(
 def _read(folder: Path) -> Run | None:
     if not RunFolder(folder).exists():
         return None
-    run = Run.read(RunFolder(folder))
+    try:
+        run = Run.read(RunFolder(folder))
+    except BadInput as damaged:  # the others are there all the same
+        notice(f"a run is left out: {damaged}")
+        return None
     return run if run.finished else None
 
 
@@ -71,6 +77,11 @@ def datas(results: Results) -> list[str]:
 
 def of_data(results: Results, data: str) -> Results:
     return {cell: runs for cell, runs in results.items() if cell.data == data}
+
+
+def there(results: Results) -> Results:
+    """The cells of which at least one run is there."""
+    return {cell: runs for cell, runs in results.items() if runs}
 
 
 def stem(name: str, data: str, results: Results) -> str:
@@ -96,3 +107,4 @@ class Making:
     results: Results
     out: Path  # where its files go
     kept: Path  # where what takes long is kept
+    fit: bool = True  # whether what is not kept may be made, which takes long

@@ -13,7 +13,7 @@ from cilf.core.files import replace_file
 from cilf.errors import BadConfig
 from cilf.evaluate.records import find_runs
 from cilf.report import charts, findings, grids, scatter, sheets, summary
-from cilf.report.artefacts import read_artefacts
+from cilf.report.artefacts import INDEX, read_artefacts
 from cilf.report.run import Run
 from cilf.report.summary import Summary, percent
 from cilf.report.tables import Table, is_missing, show
@@ -28,12 +28,14 @@ def write_report(folder: str | Path) -> Path:
 
     A single run gets ``windows.{md,csv,tex}``, several get ``runs.{md,csv,tex}`` and a page for
     each in its own folder. Tables and figures of the paper that lie in the folder are shown
-    first. Nothing is run again. Returns the path of the page.
+    first, however many runs there are. Nothing is run again. Returns the path of the page.
     """
     _require_extra()
     root = Path(folder)
-    runs = [Run.read(found) for found in find_runs(root)]
-    several = len(runs) > 1
+    of_paper = (root / INDEX).exists()
+    has_runs = not of_paper or any(root.rglob("run.json"))  # some figures need none
+    runs = [Run.read(found) for found in find_runs(root)] if has_runs else []
+    several = len(runs) > 1 or of_paper
     names = [_name_below(root, run) for run in runs]
     table = summary.run_table(runs, names) if several else summary.window_table(runs[0])
     table.write(root, "runs" if several else "windows")

@@ -7,7 +7,7 @@ import logging
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from rich import box
@@ -52,6 +52,13 @@ def problem(text: str) -> None:
 
 def print_line(text: str) -> None:
     _stdout().print(escape(text))
+
+
+@contextmanager
+def aside() -> Iterator[None]:
+    """What a learner of somebody's prints goes to standard error: the output is ours."""
+    with redirect_stdout(sys.stderr):
+        yield
 
 
 def print_json(document: Any) -> None:
