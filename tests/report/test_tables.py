@@ -35,7 +35,7 @@ def test_latex_escapes_every_special_sign() -> None:
     text = TABLE.to_latex()
     assert r"\caption{A \& B: 50 \%}" in text
     assert r"method & NA\_1 & K \\" in text
-    assert r"x|y & \textbf{0.123} & 3 \\" in text
+    assert r"x$|$y & \textbf{0.123} & 3 \\" in text
     assert r"c\{d\} & -- & -- \\" in text
     assert r"\begin{tabular}{lrr}" in text
 
