@@ -102,6 +102,9 @@ def test_looking(client: TestClient) -> None:
     page = client.get("/api/windows/1/instances?group=0&label=cat&most=7").json()
     assert (page["total"], len(page["instances"])) == (20, 7)
     assert all(one["identity"].startswith("cat") for one in page["instances"])
+    one = client.get("/api/windows/1/instances/30").json()
+    assert (one["identity"], one["group"], one["nearest"]) == ("cow-30", COWS, "dog")
+    assert client.get("/api/windows/1/instances/50").status_code == 404
     asked = client.get("/api/windows/1/ask?strategy=uncertain").json()
     assert len(asked["instances"]) == asked["left"] == 10
     client.put("/api/windows/1/budget", json={"budget": 3})
@@ -225,6 +228,14 @@ def test_other_sites_cannot_look_but_people_may_follow_links(client: TestClient)
     assert client.post("/api/windows/1/name", json=body, headers=own).status_code == 200
 
 
+def test_with_a_token_a_server_in_front_may_have_another_name(console: Console) -> None:
+    shown = {"authorization": "Bearer secret-token", "host": "labels.example"}
+    with TestClient(make_app(console, Access(token="secret-token")), base_url=URL) as client:
+        assert client.get("/api/windows", headers=shown).status_code == 200
+        foreign = shown | {"origin": "https://evil.example"}
+        assert client.post("/api/windows/1/undo", json={}, headers=foreign).status_code == 403
+
+
 def test_a_token_is_demanded(console: Console) -> None:
     app = make_app(console, Access("0.0.0.0", "secret-token"))
     with TestClient(app, base_url="http://box:8377", follow_redirects=False) as client:
@@ -280,6 +291,46 @@ def test_images_are_kept_under_safe_names(client: TestClient, store: Store) -> N
     assert answer.status_code == 201, answer.text
     assert kept(store) == {"a.png", "a-2.png", "hidden.png"}
     assert answer.json()["status"] == "queued"
+
+
+def test_long_and_odd_names(client: TestClient, store: Store) -> None:
+    for name in ("鳥" * 100 + ".png", "a" * 1000 + ".png", "x\x00\x1by.png", "\u202e\u200b.z.png"):
+        file = (name, picture())
+        answer = client.post("/api/windows/upload", files=[("files", file)])
+        assert answer.status_code == 201, answer.text
+        assert answer.json()["name"].isprintable()
+    assert all(len(name.encode()) < 255 for name in kept(store))
+
+
+def test_many_files_of_one_name(client: TestClient, store: Store) -> None:
+    packed_files = packed({f"{i}/a.png": picture() for i in range(300)})
+    assert upload(client, ("some.zip", packed_files)).status_code == 201
+    assert kept(store) == {"a.png"} | {f"a-{i}.png" for i in range(2, 301)}
+
+
+def test_a_link_in_a_zip_is_no_image(client: TestClient, store: Store) -> None:
+    link = zipfile.ZipInfo("evil.png")
+    link.external_attr = 0o120777 << 16
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as file:
+        file.writestr(link, "/etc/passwd")
+    assert upload(client, ("link.zip", content.getvalue())).status_code == 400
+    assert kept(store) == set()
+
+
+def test_images_in_a_parquet_table(client: TestClient, store: Store) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+
+    def table(rows: list[dict[str, Any]]) -> bytes:
+        content = io.BytesIO()
+        parquet.write_table(arrow.Table.from_pylist([{"image": row} for row in rows]), content)
+        return content.getvalue()
+
+    good = table([{"bytes": picture(), "path": "a.png"}])
+    assert upload(client, ("rows.parquet", good)).status_code == 201
+    evil = table([{"bytes": picture(), "path": "a.png"}, {"bytes": None, "path": "/etc/x.png"}])
+    assert upload(client, ("evil.parquet", evil)).status_code == 400
+    assert kept(store) == {"rows.parquet"}
 
 
 def test_a_zip_gives_its_images_only(client: TestClient, store: Store) -> None:
@@ -352,6 +403,14 @@ def test_tables_are_kept(client: TestClient, store: Store) -> None:
     assert kept(store) == {"rows.csv"}
     two = upload(client, ("rows.csv", b"x,y\n1,2\n"), ("a.png", picture()))
     assert two.status_code == 400
+
+
+def test_a_store_that_is_gone_is_one_line(client: TestClient, store: Store) -> None:
+    with store.engine.begin() as connection:
+        connection.exec_driver_sql("DROP TABLE events")
+    answer = client.post("/api/windows/1/name", json={"groups": [COWS], "name": "cow"})
+    assert answer.status_code == 503
+    assert "nothing was changed" in answer.json()["detail"]
 
 
 def test_bodies_have_a_limit(client: TestClient) -> None:

@@ -153,7 +153,8 @@ def test_two_people_at_once_on_either_database(kept: Store) -> None:
 
 
 def test_jobs_are_claimed_once_and_again_after_a_kill(kept: Store) -> None:
-    number = kept.add_job("detect", 1)
+    window = kept.add_window("first", "nowhere", budget=1)
+    number = kept.add_job("detect", window)
     for attempt in range(3):
         job = kept.claim_job()
         assert job is not None
@@ -164,6 +165,9 @@ def test_jobs_are_claimed_once_and_again_after_a_kill(kept: Store) -> None:
     assert ended is not None
     assert ended.status == "failed"
     assert "killed several times" in (ended.problem or "")
+    row = kept.window(window)
+    assert row is not None
+    assert (row.status, row.facts["problem"]) == ("failed", ended.problem)
 
 
 def test_patches_are_kept_as_they_are(kept: Store) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from cilf.console import service
 from cilf.console.service import Conflict, Console, NotThere
-from cilf.console.store import Store
+from cilf.console.store import Lesson, Store
 from cilf.errors import BadInput
 
 from .conftest import put_window
@@ -79,6 +79,17 @@ def test_two_people_on_the_same_group(console: Console) -> None:
     assert groups(console)[COWS][0] == "calf"
 
 
+def test_nobody_takes_back_what_they_have_not_seen(console: Console) -> None:
+    console.name(1, [COWS], "cow", person="ann")
+    console.name(1, [HENS], "hen", person="bob")
+    with pytest.raises(Conflict, match="somebody else has changed something since") as refused:
+        console.undo(1, version=1, person="ann")
+    assert [event.person for event in refused.value.happened] == ["bob"]
+    console.undo(1, seq=1, version=1, person="ann")  # her own, by its number
+    console.undo(1, version=3)
+    assert groups(console) == {COWS: (None, "open", 12), HENS: (None, "open", 8)}
+
+
 def test_two_people_on_different_groups(console: Console) -> None:
     console.name(1, [COWS], "cow", version=0, person="ann")
     console.name(1, [HENS], "hen", version=0, person="bob")
@@ -92,7 +103,7 @@ def test_two_servers_on_one_store(console: Console) -> None:
     with pytest.raises(Conflict):
         other.name(1, [COWS], "calf", version=0)
     other.name(1, [HENS], "hen", version=0)
-    assert groups(reopened(console)) == groups(other)
+    assert groups(reopened(console)) == groups(other) == groups(console)
 
 
 def test_rows_that_somebody_else_moved(console: Console) -> None:
@@ -126,6 +137,15 @@ def test_rename_shows_everywhere_and_can_be_undone(console: Console) -> None:
     assert groups(reopened(console))[COWS][0] == "cwo"
     with pytest.raises(BadInput, match="nothing to take back"):
         console.undo_rename()
+
+
+def test_two_people_rename(console: Console) -> None:
+    seen = console.classes().version
+    console.name(1, [COWS], "cow", person="bob")  # makes a class, which is in nobody's way
+    console.rename("dog", "hound", version=seen, person="ann")
+    console.rename("hound", "dog", person="ann")
+    with pytest.raises(Conflict, match="got another name from somebody else"):
+        console.rename("dog", "wolf", version=seen, person="bob")
 
 
 def test_a_name_may_be_corrected_in_case_only_and_back(console: Console) -> None:
@@ -170,6 +190,16 @@ def test_what_is_learned(console: Console, store: Store) -> None:
     assert job.about["keys"] == {"cow": "cwo", "dog": "dog"}
     with pytest.raises(BadInput, match="learning already"):
         console.learn(1)
+
+
+def test_the_first_decision_about_a_lesson_counts(console: Console, store: Store) -> None:
+    console.name(1, [COWS], "cow")
+    job = console.learn(1)
+    store.add_lesson(Lesson(job, 1, 1, 1, "pending", {}))
+    console.decide(job, keep=True)
+    with pytest.raises(Conflict, match="decided already"):
+        console.decide(job, keep=False)
+    assert [job.kind for job in store.jobs()] == ["learn"]
 
 
 def test_nothing_named_is_nothing_to_learn(console: Console) -> None:
@@ -255,6 +285,13 @@ def test_only_some_folders_may_be_read(store: Store, tmp_path_factory: pytest.Te
     for path in (outside, inside / ".." / outside.name, inside / "link"):
         with pytest.raises(BadInput, match="outside of what may be read"):
             console.add_window(str(path))
+    store.put_fact("model", {"version": None, "classes": [], "events": []})
+    for data in (str(outside), "hf:somebody/something"):
+        with pytest.raises(BadInput, match="outside of what may be read"):
+            console.fit(data)
+    assert console.fit("digits")
+    with pytest.raises(BadInput, match="learning already"):
+        console.fit(str(inside))
 
 
 def test_memory_is_bounded(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,6 +79,27 @@ def test_a_model_is_fitted(tmp_path: Path) -> None:
     desk.store.close()
 
 
+def test_no_file_is_run_because_a_request_names_it(tmp_path: Path) -> None:
+    known = write_points(tmp_path / "known.csv", {"left": 60, "right": 60}, 0, labelled=True)
+    own = tmp_path / "own.py"
+    own.write_text("raise SystemExit('it was run')\n")
+    desk = Desk(tmp_path)
+    desk.console.fit(str(known), f"{own}:Own")
+    done = desk.work()
+    assert done.status == "failed"
+    assert "learner" in (done.problem or "")
+    desk.store.close()
+
+
+def test_a_pickle_in_an_archive_is_refused(desk: Desk, tmp_path: Path) -> None:
+    path = tmp_path / "evil.npz"
+    np.savez(path, x=np.array([[{"a": 1}, 2.0]], dtype=object))
+    window = desk.console.add_upload(path, "evil").id
+    assert "Python objects" in (desk.work().problem or "")
+    assert desk.console.window(window).status == "failed"
+    desk.store.close()
+
+
 def test_from_a_window_to_a_new_version_and_back(desk: Desk, tmp_path: Path) -> None:
     new = write_points(tmp_path / "new.csv", {"left": 20, "right": 20, "up": 30, "down": 30}, 1)
     window = desk.console.add_window(str(new)).id

@@ -25,6 +25,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     404: {"model": bodies.Problem, "description": "There is no such thing."},
     409: {"model": bodies.ConflictProblem, "description": "Somebody else has changed it."},
     413: {"model": bodies.Problem, "description": "That is larger than what is taken."},
+    503: {"model": bodies.Problem, "description": "The store cannot be reached, or is full."},
 }
 MEDIA = {"csv": "text/csv", "jsonl": "application/jsonl", "label-studio": "application/json"}
 ENDS = {"csv": "csv", "jsonl": "jsonl", "label-studio": "json"}
@@ -36,6 +37,7 @@ ANY_FILE = {
 
 Window = Annotated[int, Path(ge=1, le=LARGEST, description="The number of a window.")]
 JobNumber = Annotated[int, Path(ge=1, le=LARGEST, description="The number of a job.")]
+Row = Annotated[int, Path(ge=0, le=LARGEST, description="The number of an instance, from 0.")]
 Group = Annotated[int, Path(ge=1, le=LARGEST, description="The number of a group.")]
 
 
@@ -74,7 +76,10 @@ def _windows(api: APIRouter, console: Console) -> None:
         console.require_model()
         folder = console.store.folder / "uploads" / uuid.uuid4().hex
         kept = uploads.keep([(file.filename or "", file.file) for file in files], folder)
-        called = name or (files[0].filename if len(files) == 1 else f"{len(files)} files") or ""
+        one = len(files) == 1
+        called = name or (
+            uploads.safe_name(files[0].filename or "") if one else f"{len(files)} files"
+        )
         return window_json(console.add_upload(kept, called, budget))
 
     @api.get("/windows/{window}", tags=["windows"])
@@ -127,6 +132,13 @@ def _looking(api: APIRouter, console: Console) -> None:
         total, rows = console.members(window, number, label, start, most)
         return {"total": total, "instances": instances_json(console, window, rows)}
 
+    @api.get("/windows/{window}/instances/{row}", tags=["looking"])
+    def get_instance(window: Window, row: Row) -> dict[str, Any]:
+        """One instance: its group, what it looks like, and its text if it is one."""
+        if row >= len(console.opened(window).gallery.ids):
+            raise NotThere(f"row {row} is not there.")
+        return instances_json(console, window, [row])[0]
+
     @api.get("/windows/{window}/map", tags=["looking"])
     def get_map(window: Window) -> dict[str, Any]:
         """The place of each instance, from 0 to 1000, and its group (0: known)."""
@@ -153,7 +165,7 @@ def _looking(api: APIRouter, console: Console) -> None:
         response_class=Response,
         responses={200: {"content": {"image/png": {}}}},
     )
-    def get_thumb(window: Window, row: Annotated[int, Path(ge=0, le=LARGEST)]) -> Response:
+    def get_thumb(window: Window, row: Row) -> Response:
         """The picture of an instance."""
         gallery = console.opened(window).gallery
         if row >= len(gallery.ids) or gallery.form == TEXTS:
@@ -244,7 +256,7 @@ def _verbs(api: APIRouter, console: Console) -> None:
     @api.post("/windows/{window}/undo", tags=["verbs"])
     def undo(window: Window, body: bodies.Undoing) -> Changed:
         """Take back one change, the last that stands if none is named."""
-        return changed(console.undo(window, body.event, person=body.person))
+        return changed(console.undo(window, body.event, version=body.version, person=body.person))
 
     @api.get("/classes", tags=["classes"])
     def list_classes() -> dict[str, Any]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.middleware.gzip import GZipMiddleware
 
 from cilf import __version__
@@ -15,7 +17,9 @@ from cilf.console.service import Conflict, Console, NotThere
 from cilf.console.uploads import TooLarge
 from cilf.errors import CilfError
 
+LOGGER = logging.getLogger("cilf.console")
 MOST_TOLD = 20  # events of a conflict
+UNKEPT = "the store cannot be reached or is full: nothing was changed, the server's log says why."
 TAGS = [
     {"name": "windows", "description": "Data in which new kinds are looked for."},
     {"name": "looking", "description": "What was found, and what happened since."},
@@ -42,7 +46,13 @@ def make_app(console: Console, access: Access) -> FastAPI:
             return _refused(error)
         return pages.problem_page(console, access, _status(error), error)
 
+    async def broken(request: Request, error: Exception) -> Response:
+        LOGGER.error("%s %s failed", request.method, request.url.path, exc_info=error)
+        return JSONResponse({"detail": UNKEPT}, status_code=503)
+
     app.add_exception_handler(CilfError, refused)
+    for kind in (SQLAlchemyError, OSError):  # no database, a full disk
+        app.add_exception_handler(kind, broken)
     return app
 
 

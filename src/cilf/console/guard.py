@@ -88,7 +88,7 @@ class Guard:
 
     def _refused(self, request: Request) -> Response | None:
         headers = request.headers
-        if self.access.local and _host(headers.get("host", "")) not in LOOPBACK:
+        if self.access.token is None and _host(headers.get("host", "")) not in LOOPBACK:
             return _problem(403, "this console answers under its own address only.")
         if _is_foreign(request.method, headers):
             return _problem(403, "requests from other sites are refused.")

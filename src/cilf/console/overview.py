@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from cilf.console.classes import Classes
 from cilf.console.service import Console
 from cilf.console.state import KNOWN, OPEN
@@ -139,20 +141,23 @@ def _earlier_names(changes: list[Any], key: str, now: str) -> list[str]:
 
 def _examples(
     console: Console, windows: list[WindowCounts], classes: Classes, key: str
-) -> list[dict[str, int]]:
+) -> list[dict[str, Any]]:
     """Instances of the last window that has some, those that people named first."""
-    for found in reversed(windows):
-        opened = console.opened(found.window.id)
-        with opened.lock:
-            state = opened.state
-            if found.named[key]:
-                groups = [n for n, g in state.groups.items() if g.name == key and g.status == OPEN]
-                rows = state.members(groups[0])[:N_EXAMPLES].tolist()
-            elif found.known[key]:
-                own = classes.label(key)
-                known = (state.group_of == KNOWN) & (opened.gallery.label == own)
-                rows = known.nonzero()[0][:N_EXAMPLES].tolist()
-            else:
-                continue
-        return [{"window": found.window.id, "row": int(row)} for row in rows]
-    return []
+    found = next((found for found in reversed(windows) if found.all[key]), None)
+    if found is None:
+        return []
+    opened = console.opened(found.window.id)
+    with opened.lock:
+        state = opened.state
+        if found.named[key]:
+            groups = [n for n, g in state.groups.items() if g.name == key and g.status == OPEN]
+            rows = np.flatnonzero(np.isin(state.group_of, groups))
+        else:
+            labels = np.unique(opened.gallery.label)
+            own = [label for label in labels if classes.key_of_label(str(label)) == key]
+            rows = np.flatnonzero((state.group_of == KNOWN) & np.isin(opened.gallery.label, own))
+    form = opened.gallery.form
+    return [
+        {"window": found.window.id, "row": row, "form": form, "text": opened.gallery.excerpt(row)}
+        for row in rows[:N_EXAMPLES].tolist()
+    ]

@@ -8,7 +8,7 @@ from pathlib import Path as File
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Form, Path, Query, Request
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 from starlette.exceptions import HTTPException
 
@@ -18,7 +18,7 @@ from cilf.console.api import instances_json
 from cilf.console.bodies import LARGEST, Strategy, Text
 from cilf.console.guard import LOGIN, Access
 from cilf.console.service import Console
-from cilf.console.store import DONE, FAILED, PENDING, QUEUED, RUNNING, Job
+from cilf.console.store import DONE, FAILED, PENDING, QUEUED, RUNNING, UNDONE, Job
 from cilf.errors import CilfError
 
 HERE = File(__file__).parent
@@ -90,7 +90,6 @@ def _site(app: FastAPI, console: Console, access: Access, show: _Renderer) -> No
             version_of_names=console.classes().version,
             model=console.model(),
             names={row.id: row.name for row in console.store.windows()},
-            forms=_forms(console),
         )
 
     @app.get("/stream", response_class=HTMLResponse, include_in_schema=False)
@@ -122,11 +121,8 @@ def _site(app: FastAPI, console: Console, access: Access, show: _Renderer) -> No
     @app.exception_handler(HTTPException)
     async def lost(request: Request, error: HTTPException) -> Response:
         if request.url.path.startswith("/api/"):
-            return Response(
-                f'{{"detail":"{error.detail}"}}',
-                status_code=error.status_code,
-                media_type="application/json",
-                headers=error.headers,
+            return JSONResponse(
+                {"detail": error.detail}, status_code=error.status_code, headers=error.headers
             )
         return show("problem.html", error.status_code, page="", problem=str(error.detail))
 
@@ -154,12 +150,6 @@ def _windows_view(console: Console) -> dict[str, Any]:
     }
 
 
-def _forms(console: Console) -> dict[int, str]:
-    """How the instances of each window are shown."""
-    rows = console.store.windows()
-    return {row.id: console.opened(row.id).gallery.form for row in rows if row.status == DONE}
-
-
 # ----------------------------------------------------------------- a window
 
 
@@ -175,6 +165,7 @@ def _window(app: FastAPI, console: Console, show: _Renderer) -> None:
             page="windows",
             window=row,
             known=console.known(window),
+            notices=_notices(console, window),
             classes=sorted(console.classes().names.values()),
             **_groups_view(console, window),
             **_ask_view(console, window, "representative"),
@@ -218,6 +209,12 @@ def _window(app: FastAPI, console: Console, show: _Renderer) -> None:
             next=start + PAGE if start + PAGE < total else None,
             total=total,
         )
+
+
+def _notices(console: Console, window: int) -> list[str]:
+    """What was said while the window was looked at, such as what could not be read."""
+    jobs = [job for job in console.store.jobs(window=window) if job.kind == "detect"]
+    return list((jobs[-1].result or {}).get("notices", ())) if jobs else []
 
 
 def _groups_view(console: Console, window: int) -> dict[str, Any]:
@@ -296,9 +293,12 @@ def _learn_view(console: Console, window: int) -> dict[str, Any]:
     sizes = [g["size"] for g in console.groups(window) if g["name"] and g["status"] == "open"]
     classes = console.classes()
     outcome = (last.result or {}) if last is not None and last.status == DONE else {}
+    lesson = lesson if lesson is not None and last is not None and lesson.job == last.id else None
+    stands = lesson is not None and lesson.decision != UNDONE
     return {
         "learn_job": last,
-        "lesson": lesson if lesson is not None and last and lesson.job == last.id else None,
+        "lesson": lesson,
+        "taught": last is not None and stands and console.is_taught(last),
         "pending": PENDING,
         "n_named": sum(sizes),
         "changes": [

@@ -25,6 +25,7 @@ LOCK = "console.lock"
 DATABASE = "CILF_CONSOLE_DATABASE"  # environment of the worker: the URL may hold a password
 PATIENCE = 2.0  # seconds until a worker that died is started again, or a lock is given up
 SHORTEST_TOKEN = 8
+BACKLOG = 128  # connections that may wait
 
 
 def serve(
@@ -46,7 +47,7 @@ def serve(
         token: demanded from everybody; without one, only this machine may come.
         model: the model folder; "model" in the store if None.
         database: the URL of a PostgreSQL database; a file of SQLite in the store if None.
-        roots: folders that windows may be pointed at; all, if only this machine may come.
+        roots: folders that windows may be pointed at; all, if there are none and no token.
         tell: called with the address once it is open.
     """
     uvicorn = optional("uvicorn", extra="console", purpose="the console")
@@ -63,7 +64,7 @@ def serve(
     with _alone_in(folder), _listening(host, port) as sock:
         store = Store(folder, database)
         model = model or folder / "model"
-        limited = None if access.local else list(roots)
+        limited = None if token is None and not roots else list(roots)
         app = make_app(Console(store, model, limited), access)
         config = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_keep_alive=30)
         with _worker(folder, model, database):
@@ -108,6 +109,7 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             sock.bind((host, port))
+            sock.listen(BACKLOG)  # whoever comes once the address is told, waits for an answer
         except (OSError, OverflowError) as error:
             raise BadConfig(f"cannot listen on {host}:{port} ({error}): name another.") from error
         yield sock

@@ -29,7 +29,6 @@ from cilf.console.store import (
     CLASSES,
     DONE,
     KEPT,
-    PENDING,
     QUEUED,
     RUNNING,
     UNDONE,
@@ -43,6 +42,7 @@ from cilf.console.store import (
 from cilf.core import Detection
 from cilf.core.files import make_folder, replace_file
 from cilf.core.types import Ints
+from cilf.data import DATASETS
 from cilf.errors import BadInput
 from cilf.stream.queries import choose_queries
 
@@ -105,16 +105,21 @@ class Console:
     def add_window(self, source: str, name: str = "", budget: int = BUDGET) -> WindowRow:
         """Have new kinds looked for under a path of this machine."""
         self.require_model()
+        path = self._readable("path", source)
+        return self._queued(name or path.name or str(path), str(path), budget)
+
+    def _readable(self, what: str, source: str) -> Path:
+        """A path of this machine that is there and may be looked at."""
         try:
             path = Path(source).expanduser()
             real, there = path.resolve(), path.exists()
         except (OSError, RuntimeError, ValueError) as error:
-            raise BadInput(f"path: {source[:80]!r} cannot be looked at ({error}).") from error
+            raise BadInput(f"{what}: {source[:80]!r} cannot be looked at ({error}).") from error
         if self.roots is not None and not any(real.is_relative_to(root) for root in self.roots):
-            raise BadInput(f"path: {source!r} lies outside of what may be read (see --data).")
+            raise BadInput(f"{what}: {source!r} lies outside of what may be read (see --data).")
         if not there:
-            raise BadInput(f"path: {source!r} is not there.")
-        return self._queued(name or path.name or str(path), str(path), budget)
+            raise BadInput(f"{what}: {source!r} is not there.")
+        return path
 
     def add_upload(self, kept: Path, name: str, budget: int = BUDGET) -> WindowRow:
         """Have new kinds looked for in files that were sent, see ``uploads``."""
@@ -152,7 +157,11 @@ class Console:
                 if len(self._opened) > MOST_OPEN:
                     self._opened.popitem(last=False)
             self._opened.move_to_end(window)
-            return self._opened[window]
+            found = self._opened[window]
+        if self.store.last_seq(window) > found.state.version:  # written by another server
+            with found.lock:
+                self._catch_up(found, window)
+        return found
 
     def figured(self, what: str, window: int, figure: Callable[[], T]) -> T:
         """Something about a window, figured out again only if it or the classes have changed.
@@ -262,18 +271,29 @@ class Console:
 
         return self._act(window, "label", act, (), rows=list(labels), **who)
 
-    def undo(self, window: int, seq: int | None = None, **who: Any) -> Event:
-        """Take back one change, the last that stands if None, unless others build on it."""
+    def undo(
+        self, window: int, seq: int | None = None, *, version: int | None = None, person: str = ""
+    ) -> Event:
+        """Take back one change, the last that stands if None, unless others build on it.
+
+        The last one is refused if it came after ``version``: whoever asks has not seen it.
+        """
         opened = self.opened(window)
         with opened.lock:
             self._catch_up(opened, window)
             event = _to_undo(opened, seq)
+            if seq is None and version is not None and event.seq > version:
+                raise Conflict(
+                    "somebody else has changed something since: look at it first.",
+                    opened.state.version,
+                    [later for later in opened.events if later.seq > version],
+                )
 
             def act(opened: Opened) -> tuple[Patch, Mapping[str, Any]]:
                 about = {"what": event.verb, "about": dict(event.about)}
                 return Patch.from_json(event.patch).reversed(), about
 
-            return self._act(window, "undo", act, (), undoes=event.seq, **who)
+            return self._act(window, "undo", act, (), undoes=event.seq, person=person)
 
     def _act(
         self,
@@ -385,10 +405,13 @@ class Console:
     def rename(self, old: str, new: str, *, person: str = "", version: int | None = None) -> Event:
         """Call a class by another name from now on, whatever the model calls it."""
         classes = self.classes()
-        if version is not None and classes.version != version:
-            happened = self.store.events(CLASSES, after=version)
-            raise Conflict("the classes were changed by somebody else.", classes.version, happened)
         patch = classes.renamed(old, new)
+        if version is not None:
+            later = self.store.events(CLASSES, after=version)
+            happened = [e for e in later if patch["names"].keys() & e.patch.get("names", {}).keys()]
+            if happened:
+                text = "the class got another name from somebody else: look at it again."
+                raise Conflict(text, classes.version, happened)
         about = {"old": old, "new": new}
         return self._append_classes(classes, naming.RENAME, about, patch, person)
 
@@ -438,19 +461,24 @@ class Console:
             )
 
     def fit(self, data: str, learner: str = "cilf", note: str = "") -> int:
-        """Have a model fitted on labelled data; the job."""
-        if self.model()["version"] is not None:
-            raise BadInput("there is a model already: it learns from windows now.")
-        return self.store.add_job("fit", data=data, learner=learner, note=note)
+        """Have a model fitted on labelled data, a path or a data set by name; the job."""
+        if self.roots is not None and data not in DATASETS:
+            self._readable("data", data)
+        with self._lock:
+            if self.model()["version"] is not None:
+                raise BadInput("there is a model already: it learns from windows now.")
+            self._require_idle("fit")
+            return self.store.add_job("fit", data=data, learner=learner, note=note)
+
+    def _require_idle(self, *kinds: str) -> None:
+        if any(job.kind in kinds for job in self.store.jobs(statuses=[QUEUED, RUNNING])):
+            raise BadInput("the model is learning already: wait until it is done.")
 
     def learn(self, window: int, *, force: bool = False, person: str = "") -> int:
         """Have the model learn the names of a window, as they are now; the job."""
         opened, classes = self.opened(window), self.classes()
-        unfinished = self.store.jobs(statuses=[QUEUED, RUNNING])
-        if any(job.kind in ("learn", "rollback") for job in unfinished):
-            raise BadInput("the model is learning already: wait until it is done.")
         with opened.lock:
-            labels = self._taught(opened, classes)
+            labels, version = self._taught(opened, classes), opened.state.version
         if not labels:
             raise BadInput("nothing has a name yet: name some groups first.")
         keys = {classes.label(key): key for key in set(labels.values())}
@@ -458,12 +486,19 @@ class Console:
             raise BadInput("two classes would get the same name in the model: rename one.")
         ids = opened.gallery.ids
         answers = {ids[row]: classes.label(key) for row, key in labels.items()}
-        path = self.folder(window) / f"answers-{opened.state.version}.json"
-        make_folder(path.parent)
-        replace_file(path, json.dumps(answers, ensure_ascii=False).encode())
-        return self.store.add_job(
-            "learn", window, answers=path.name, keys=keys, force=force, person=person
-        )
+        path = self.folder(window) / _answers(version)
+        with self._lock:
+            self._require_idle("learn", "rollback")
+            make_folder(path.parent)
+            replace_file(path, json.dumps(answers, ensure_ascii=False).encode())
+            return self.store.add_job(
+                "learn", window, answers=path.name, keys=keys, force=force, person=person
+            )
+
+    def is_taught(self, job: Job) -> bool:
+        """Whether a job to learn was about its window as it is now."""
+        assert job.window is not None
+        return bool(job.about["answers"] == _answers(self.opened(job.window).state.version))
 
     def _taught(self, opened: Opened, classes: Classes) -> dict[int, str]:
         """Row -> class, of everything that has a name."""
@@ -481,15 +516,11 @@ class Console:
         if not lessons:
             raise NotThere(f"job {job} has taught nothing.")
         (lesson,) = lessons
-        if lesson.decision != PENDING:
-            raise Conflict(f"that was decided already: {lesson.decision}.", 0, [])
-        if keep:
-            self.store.decide(job, KEPT)
-            return None
-        if self.model()["version"] != lesson.version:
+        if not keep and self.model()["version"] != lesson.version:
             raise Conflict("the model has changed since: go back to a version instead.", 0, [])
-        self.store.decide(job, UNDONE)
-        return self.store.add_job("rollback", lesson.window, to=lesson.before)
+        if not self.store.decide(job, KEPT if keep else UNDONE):  # the first one decides
+            raise Conflict("that was decided already: look at it again.", 0, [])
+        return None if keep else self.store.add_job("rollback", lesson.window, to=lesson.before)
 
     def rollback(self, version: int) -> int:
         """Have the model go back to an earlier version; the job."""
@@ -637,6 +668,11 @@ class Console:
             if row not in named or classes.display(named[row]) != label.strip()
         }
         return self.label(window, fresh, **who) if fresh else None
+
+
+def _answers(version: int) -> str:
+    """The file with what is taught of a window, as it was at a version."""
+    return f"answers-{version}.json"
 
 
 def _undone(events: Sequence[Event]) -> set[int]:

@@ -241,6 +241,9 @@ class Store:
         """Have jobs done again that a killed worker has left, but not for ever."""
         left = _jobs.c.status == RUNNING
         killer = left & (_jobs.c.attempts >= MOST_ATTEMPTS)
+        detecting = sa.select(_jobs.c.window).where(killer & (_jobs.c.kind == "detect"))
+        failed = {"status": FAILED, "facts": {"problem": KILLED}}
+        self._update(_windows, _windows.c.id.in_(detecting), failed)
         self._update(_jobs, killer, {"status": FAILED, "problem": KILLED})
         self._update(_jobs, left, {"status": QUEUED, "stage": "", "done": 0})
 
@@ -260,8 +263,10 @@ class Store:
             query = query.where(_lessons.c.job == job)
         return [Lesson(**row) for row in self._rows(query)]
 
-    def decide(self, job: int, decision: str) -> None:
-        self._update(_lessons, _lessons.c.job == job, {"decision": decision})
+    def decide(self, job: int, decision: str) -> bool:
+        """Decide about a lesson; whether it had not been decided before."""
+        undecided = (_lessons.c.job == job) & (_lessons.c.decision == PENDING)
+        return bool(self._update(_lessons, undecided, {"decision": decision}))
 
     def fact(self, name: str) -> Any:
         """A single value by name; None if there is none."""

@@ -31,6 +31,8 @@ MOST_BYTES = 512 * MEGA  # of all files, as they come
 MOST_UNPACKED = 2048 * MEGA  # of all files, without compression
 MOST_FILES = 100_000
 MOST_PIXELS = 50_000_000  # of one image
+MOST_ROWS = 5_000_000  # of a table: few bytes can say the same row very often
+LONGEST = 200  # bytes of a name: file systems take 255
 CHUNK = MEGA
 IMAGES = tuple(sorted(SUFFIXES))
 TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".npz")
@@ -94,7 +96,8 @@ def safe_name(name: str) -> str:
     ('evil.png', 'a b.PNG')
     """
     last = PurePosixPath(name.replace("\\", "/")).name
-    clean = re.sub(r"[^\w .()+,@=-]", "_", last).strip(" .")[-120:].lstrip(" .")
+    clean = re.sub(r"[^\w .()+,@=-]", "_", last).strip(" .")
+    clean = clean.encode()[-LONGEST:].decode(errors="ignore").lstrip(" .")
     if not clean or not Path(clean).stem.strip("_ .") or not Path(clean).suffix:
         raise BadInput(f"the file name {name[:80]!r} cannot be used: rename the file.")
     return clean
@@ -105,15 +108,14 @@ class _Names:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.used: set[str] = set()
+        self.used: dict[str, int] = {}  # a name -> how often it was asked for
 
     def path(self, name: str) -> Path:
         clean = free = safe_name(name)
-        number = 1
         while free.lower() in self.used:
-            number += 1
+            number = self.used[clean.lower()] = self.used[clean.lower()] + 1
             free = f"{Path(clean).stem}-{number}{Path(clean).suffix}"
-        self.used.add(free.lower())
+        self.used[free.lower()] = 1
         return self.folder / free
 
 
@@ -214,6 +216,8 @@ def _check_parquet(path: Path) -> None:
             size = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
             if size > MOST_UNPACKED:
                 raise TooLarge(f"{path.name} would take more than {MOST_UNPACKED // MEGA} MB.")
+            if about.num_rows > MOST_ROWS:
+                raise TooLarge(f"{path.name} has more than {MOST_ROWS:,} rows.")
             for batch in file.iter_batches(batch_size=1000):
                 _refuse_paths(path, (v for v in _texts(batch.to_pylist())))
     except BadInput:
@@ -239,9 +243,11 @@ def _cells(path: Path) -> Iterator[str]:
 def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    elif isinstance(value, dict):
-        for part in value.values():
-            yield from _texts(part)
+    elif isinstance(value, dict):  # an image in a table has bytes, and a name that is not used
+        own = {"path"} if isinstance(value.get("bytes"), bytes) else set()
+        for name, part in value.items():
+            if name not in own:
+                yield from _texts(part)
     elif isinstance(value, list):
         for part in value:
             yield from _texts(part)

@@ -35,10 +35,11 @@ from cilf.console.store import (
     Taken,
     now,
 )  # fmt: skip
-from cilf.core import notices
+from cilf.core import notices, validation
 from cilf.core.files import replace_file
 from cilf.core.progress import listening
 from cilf.errors import CilfError
+from cilf.learners import LEARNERS
 from cilf.service.findings import Findings
 from cilf.service.models import UPDATE, ModelFolder
 from cilf.service.spreadsheets import table_bytes
@@ -131,10 +132,12 @@ class Worker:
     # ------------------------------------------------------------- jobs
 
     def fit(self, job: Job) -> Mapping[str, Any]:
+        # A name only: no file is run because somebody names it over HTTP.
+        learner = validation.one_of("learner", job.about["learner"], LEARNERS)
         fitted = service.fit(
             job.about["data"],
             self.model,
-            learner=job.about["learner"],
+            learner=learner,
             parameters={"seed": 0},
             note=job.about["note"] or None,
         )

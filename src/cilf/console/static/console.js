@@ -202,21 +202,31 @@ const version = () => Number($("#groups .groups").dataset.version);
 function openDesk() {
   desk.window = Number($(".desk").dataset.window);
   const hover = $("#hover"), texts = $(".desk").dataset.form === "texts";
+  let shown = null; // the row that is pointed at
+  const place = (x, y) => {
+    hover.style.left = `${Math.max(0, Math.min(x + 14, map.canvas.clientWidth - hover.offsetWidth))}px`;
+    hover.style.top = `${y + 14}px`;
+  };
   map = new WindowMap($("#map"), hover, {
     onHover(row, x, y) {
       const { group, label, labels } = map.data;
       const line = document.createElement("span");
       line.textContent = group[row] ? `group ${group[row]}, looks like ${labels[label[row]]}` : `known: ${labels[label[row]]}`;
+      if (row === shown && !hover.hidden) { place(x, y); return; }
+      shown = row;
       hover.replaceChildren(line);
-      if (!texts) {
+      if (texts) attempt(async () => {
+        const { text } = await send("GET", `/api/windows/${desk.window}/instances/${row}`);
+        if (row === shown) line.textContent += `: ${text}`;
+      });
+      else {
         const image = document.createElement("img");
         image.src = `/api/windows/${desk.window}/thumbs/${row}.png`;
         image.alt = "";
         hover.prepend(image);
       }
       hover.hidden = false;
-      hover.style.left = `${Math.min(x + 14, map.canvas.clientWidth - 150)}px`;
-      hover.style.top = `${y + 14}px`;
+      place(x, y);
     },
     onChoose(rows, add) {
       if (!add) desk.rows.clear();
@@ -387,11 +397,12 @@ async function verb(name) {
     if (target) await act("move", { rows, to: /^\d+$/.test(target) ? Number(target) : target });
     return;
   }
-  if (rows.length && name === "name") {
-    const label = await ask("name", `Name ${plural(rows)}`);
+  if (rows.length && (name === "name" || name === "into")) {
+    const label = name === "name" ? await ask("name", `Name ${plural(rows)}`) : await ask("known", `${plural(rows)} of a known class`);
     if (label) await act("label", { rows, name: label });
     return;
   }
+  if (rows.length && !desk.groups.size && name !== "split") { say(`Instances are chosen, and ${name} is about groups: choose groups, or let the instances go (Esc).`, true); return; }
   if (!groups.length) { say("Choose a group first.", true); return; }
   const title = `group ${groups.join(", ")}`;
   if (name === "name") {
