@@ -151,7 +151,11 @@ class Desk:
         while self.version() <= since:
             assert time.monotonic() < end, self.page.inner_text("#toast")
             self.page.wait_for_timeout(50)
-        self.page.wait_for_timeout(150)  # the focus comes back after the groups do
+        self.settled()
+
+    def settled(self) -> None:
+        """Wait until all parts of the page have come, and the focus is back."""
+        self.page.wait_for_selector(".desk[aria-busy='false']")
 
     def titles(self) -> dict[int, str]:
         cards = self.page.query_selector_all("#groups .group")
@@ -168,6 +172,7 @@ def test_from_digits_to_a_model_that_learns(browser: Any, digits: Path, server: 
     page.fill("input[name=data]", str(digits / "known"))
     page.click("text=Fit a model")
     page.wait_for_selector("text=Point to a folder or file")
+    page.wait_for_load_state("load")
 
     # Monday's window: what is new in it?
     page.fill("form[data-post='/api/windows'] input[name=path]", str(digits / "monday"))
@@ -175,6 +180,7 @@ def test_from_digits_to_a_model_that_learns(browser: Any, digits: Path, server: 
     page.wait_for_selector("#windows td.text:has-text('ready')")
     shot(page, "02-windows")
     page.click("text=1. monday")
+    page.wait_for_url("**/windows/1")
     desk = Desk(page)
     assert "200 instances" in page.inner_text(".chips")
     shot(page, "03-window")
@@ -233,6 +239,7 @@ def test_from_digits_to_a_model_that_learns(browser: Any, digits: Path, server: 
     page.click("button:text-is('Detect')")
     page.wait_for_selector("#windows tr:has-text('2. tuesday') td.text:has-text('ready')")
     page.click("text=2. tuesday")
+    page.wait_for_url("**/windows/2")
     page.click(f"details[data-label='{label}'] summary")
     page.wait_for_selector(f"details[data-label='{label}'] .thumb")
     thumbs = page.query_selector_all(f"details[data-label='{label}'] .thumb")
@@ -253,8 +260,10 @@ def test_from_digits_to_a_model_that_learns(browser: Any, digits: Path, server: 
     page.fill(f"{card} input", f"the {label}")
     page.press(f"{card} input", "Enter")
     page.wait_for_selector(f"h2:text-is('the {label}')")
+    page.wait_for_load_state("load")  # keys are heard from then on
     page.keyboard.press("u")
     page.wait_for_selector(f"h2:text-is('{label}')")
+    page.wait_for_load_state("load")
     page.click("button[aria-label='Go back to version 1']")
     page.wait_for_selector("text=not learned yet")
     told = httpx.get(server.url + "/api/model").json()
@@ -318,7 +327,42 @@ def test_lasso_chooses_and_moves(browser: Any, ready: Server) -> None:
     assert list(desk.titles()) == [1]
     desk.press("u")
     assert set(desk.titles()) == {1, 2}
-    page.hover("#map", position={"x": 1, "y": 1})
+    page.context.close()
+
+
+def test_pointing_at_the_map_shows_an_instance(browser: Any, ready: Server) -> None:
+    page = open_page(browser, ready.url + "/windows/1")
+    page.wait_for_load_state("networkidle")
+    drawn = httpx.get(ready.url + "/api/windows/1/map").json()
+    box = page.locator("#map").bounding_box()
+    assert box is not None
+    scale, margin = (box["width"] - 32) / 1000, 16
+    x, y = margin + drawn["x"][30] * scale, margin + (1000 - drawn["y"][30]) * scale
+    page.mouse.move(box["x"] + x, box["y"] + y)
+    assert "group 1, looks like dog" in page.inner_text("#hover")
+    page.wait_for_selector("#hover img")
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.wait_for_selector("#hover", state="hidden")
+    page.context.close()
+
+
+def test_chosen_instances_go_into_a_known_class_and_groups_are_let_alone(
+    browser: Any, ready: Server
+) -> None:
+    page = open_page(browser, ready.url + "/windows/1")
+    page.wait_for_load_state("networkidle")
+    desk = Desk(page)
+    page.click(".group[data-group='1'] .corner.medoid .thumb")
+    page.keyboard.press("r")  # is about groups, and none was chosen
+    page.wait_for_selector("#toast.problem:has-text('reject is about groups')")
+    version = desk.version()
+    page.keyboard.press("i")
+    page.select_option("#dialog-known select", "cat")
+    page.click("#dialog button.primary")
+    desk.changed(version)
+    assert desk.titles() == {1: "no name yet", 2: "no name yet", max(desk.titles()): "cat"}
+    desk.press("u")
+    assert set(desk.titles().values()) == {"no name yet"}
     page.context.close()
 
 
@@ -334,7 +378,7 @@ def test_somebody_else_was_faster(browser: Any, ready: Server) -> None:
     page.keyboard.press("Enter")
     page.wait_for_selector("#toast.problem:has-text('Bob')")
     page.wait_for_selector(".group[data-group='1'] .title:text-is('cow')")
-    desk.focus(1)
+    desk.settled()
     desk.press("u")
     assert desk.titles()[1] == "no name yet"
     page.context.close()
@@ -345,7 +389,9 @@ def test_what_others_do_comes_in_by_itself(browser: Any, ready: Server) -> None:
     body = {"groups": [2], "name": "hen", "person": "Bob"}
     httpx.post(ready.url + "/api/windows/1/name", json=body).raise_for_status()
     page.wait_for_selector(".group[data-group='2'] .title:text-is('hen')")
-    Desk(page).press("u")
+    desk = Desk(page)
+    desk.settled()
+    desk.press("u")
     page.context.close()
 
 

@@ -301,7 +301,14 @@ function status() {
 // The groups that a verb is about: those chosen, in the order they were, else the one in focus.
 const targets = () => (desk.groups.size ? [...desk.groups] : desk.current ? [desk.current] : []);
 
-async function refresh() {
+// The window's parts are out of date until all of them have come.
+let changing = 0;
+async function busy(work) {
+  $(".desk").setAttribute("aria-busy", ++changing > 0);
+  try { await work(); } finally { $(".desk").setAttribute("aria-busy", --changing > 0); }
+}
+
+const refresh = () => busy(async () => {
   const focused = document.activeElement?.closest("#groups");
   const open = $$("#groups details[open]").map((box) => box.dataset.group);
   const path = `/windows/${desk.window}/part/`;
@@ -313,10 +320,10 @@ async function refresh() {
   marked();
   pressed();
   if (focused) select(cards().find((card) => numberOf(card) === desk.current));
-}
+});
 
 let acting = false;
-async function act(verb, body) {
+const act = (verb, body) => busy(async () => {
   acting = true;
   try {
     const { event } = await send("POST", `/api/windows/${desk.window}/${verb}`, { ...body, version: version(), person: who() });
@@ -333,7 +340,7 @@ async function act(verb, body) {
   const before = desk.current;
   await refresh();
   select(cards().find((card) => numberOf(card) === before) || cards()[0]);
-}
+});
 
 function remember(name) {
   for (const list of [$("#class-names"), $("#dialog-known select")]) {
