@@ -202,10 +202,17 @@ def test_a_costly_update_shows_what_it_costs(vectors: Any) -> None:
     assert (document["refused"], document["version"]) == (True, None)
     assert document["loss"] > 0.05
     assert json.loads(vectors("model", "net", "--json").out)["current"] == 1
-    assert vectors("update", "net", "seen/wrong.csv", "--force").code == 0
+    forced = vectors("update", "net", "seen/wrong.csv", "--force")
+    assert forced.code == 0
+    assert "flatters" not in forced.out
     assert "seen/wrong.csv, forced; new classes: wasp" in " ".join(
         vectors("model", "net").out.split()
     )
+
+
+def test_a_learner_that_holds_nothing_out_is_said_to_be_flattered(vectors: Any) -> None:
+    name_all("cat")
+    assert "measured on what it has learned from, which" in vectors("update", "model", "found").out
 
 
 def test_texts(run: Any, tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ def test_mixed_sizes_and_modes_are_brought_to_one_and_told(
     assert found.X.shape == (3, 30, 30, 3)
     assert found.X[:, 15, 15, 1].tolist() == [10, 20, 30]
     told = "photos: 3 images of 3 sizes and 3 modes are brought to 30 x 30 pixels, colour"
-    assert said(caplog) == [f"{told} (size=... changes it)"]
+    assert said(caplog) == [f"{told} (size=..., on the command line --size, changes it)"]
 
 
 def test_mixed_grey_modes_stay_grey(caplog: pytest.LogCaptureFixture) -> None:

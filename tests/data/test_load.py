@@ -99,6 +99,17 @@ def test_unlabelled_data_go_to_detect_and_predict(kind: str, tmp_path: Path) -> 
     assert len(learner.detect(new.X)) == len(learner.predict(new.X)) == len(new.ids)
 
 
+def test_a_column_taken_for_a_label_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "points.csv").write_text("x,y\n1,2\n3,4\n")
+    assert load_instances(tmp_path / "points.csv").X.shape == (2, 1)
+    assert "'y' is taken for a label and left out (columns=..." in caplog.text
+    caplog.clear()
+    assert load_instances(tmp_path / "points.csv", columns=["x", "y"]).X.shape == (2, 2)
+    assert "taken for a label" not in caplog.text
+
+
 def test_a_flat_folder_has_instances_but_no_classes(tmp_path: Path) -> None:
     flat = paint(tmp_path / "shots") / "red"
     assert load_instances(flat).ids.tolist() == [f"{i}.png" for i in range(10)]

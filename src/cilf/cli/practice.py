@@ -320,6 +320,11 @@ def _show_update(updated: Updated, model: Path, as_json: bool) -> None:
             for change in updated.changes
         ],
     )
+    if updated.changes and not any(change.held_out.n for change in updated.changes):
+        terminal.print_line(
+            "This learner holds nothing out: it is measured on what it has learned from, which "
+            "flatters it."
+        )
     if updated.event is None:
         return
     new = ", ".join(updated.new_classes) or "none"

@@ -106,6 +106,11 @@ def choose(table: Table, options: Options, *, labelled: bool) -> Roles:
     free = [column for column in free if column not in (split, identity)]
     content, kind = _content(table, free, label, options)
     _tell_unused(table, [column for column in free if column not in content])
+    if label is not None and not labelled and kind == "number" and not wanted:
+        notice(
+            f"{table.where}: {label!r} is taken for a label and left out (columns=... says which "
+            "columns to take)."
+        )
     also = [column for column in _usually_labels(table) if column in content]
     if also and label is not None:
         notice(f"{table.where}: {_listed(also)} is learned from, the label is {label!r}.")

@@ -300,7 +300,7 @@ def _about_form(
     modes = {header.mode for header in headers}
     if sizes == {form.size} and len(modes) == 1:
         return []
-    hint = " (size=... changes it)" if options.size is None else ""
+    hint = " (size=..., on the command line --size, changes it)" if options.size is None else ""
     return [
         f"{pictures.where}: {_count(len(headers), 'image')} of {_count(len(sizes), 'size')} and "
         f"{_count(len(modes), 'mode')} are brought to {form.size[0]} x {form.size[1]} pixels, "
