@@ -58,11 +58,16 @@ class _Renderer:
         )
         self.templates.filters["colour"] = lambda number: (number - 1) % COLOURS
         self.templates.filters["share"] = _share
+        self.templates.filters["counted"] = _counted
 
     def __call__(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
         page = self.templates.get_template(template)
         shared = {"version": cilf.__version__, "local": self.access.local}
         return HTMLResponse(page.render(**shared, **values), status_code=status)
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
 
 
 def _share(value: float | None) -> str:
