@@ -34,6 +34,7 @@ import numpy as np
 
 from cilf import service
 from cilf.benchmark.provenance import provenance
+from cilf.console import looking
 from cilf.console.service import Console
 from cilf.console.store import Store
 
@@ -111,7 +112,7 @@ def killed(store: Path, window: int, rounds: int) -> dict[str, int]:
                         acknowledged[row] = expected[row] = name
             killer.join()
         kept = Store(store)
-        labelled = Console(kept, store / "model").labelled(window, "")
+        labelled = looking.labelled(Console(kept, store / "model"), window, "")
         kept.close()
         # The last request may have been written and killed before it was acknowledged.
         found = {row: labelled[row].label for row in expected}

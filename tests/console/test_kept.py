@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from cilf.console import looking
 from cilf.console.service import Conflict, Console
 from cilf.console.state import Patch
 from cilf.console.store import CLASSES, Event, Store, Taken, now
@@ -58,7 +59,11 @@ def test_a_kill_loses_no_label(tmp_path: Path) -> None:
                 n_acknowledged += 1
         store = Store(tmp_path)
         console = Console(store, tmp_path / "model")
-        kept = {row: one.label for row, one in enumerate(console.labelled(window, "")) if one.label}
+        kept = {
+            row: one.label
+            for row, one in enumerate(looking.labelled(console, window, ""))
+            if one.label
+        }
         # The last request may have been written and killed before it was acknowledged.
         lost = {row for row, name in expected.items() if kept.get(row) != name}
         beyond = store.last_seq(window) - n_acknowledged
@@ -110,8 +115,8 @@ def test_a_story_on_either_database(kept: Store) -> None:
     with pytest.raises(Conflict):
         console.name(window, [0], "calf", version=0)
     again = Console(kept, kept.folder / "model")
-    assert again.groups(window) == console.groups(window)
-    assert [group["name"] for group in again.groups(window)] == [None, "cows"]
+    assert looking.groups(again, window) == looking.groups(console, window)
+    assert [group["name"] for group in looking.groups(again, window)] == [None, "cows"]
 
 
 def test_the_log_takes_each_number_once(kept: Store) -> None:

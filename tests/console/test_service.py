@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from cilf.console import service
+from cilf.console import lessons, looking, service
 from cilf.console.service import Conflict, Console, NotThere
 from cilf.console.store import Lesson, Store
 from cilf.errors import BadInput
@@ -16,7 +16,9 @@ COWS, HENS = 0, 1
 
 
 def groups(console: Console, window: int = 1) -> dict[int, tuple[str | None, str, int]]:
-    return {g["group"]: (g["name"], g["status"], g["size"]) for g in console.groups(window)}
+    return {
+        g["group"]: (g["name"], g["status"], g["size"]) for g in looking.groups(console, window)
+    }
 
 
 def reopened(console: Console) -> Console:
@@ -26,8 +28,8 @@ def reopened(console: Console) -> Console:
 
 def test_groups_start_as_what_was_found(console: Console) -> None:
     assert groups(console) == {COWS: (None, "open", 12), HENS: (None, "open", 8)}
-    assert console.groups(1)[0]["nearest"] == "dog"
-    assert console.known(1) == {"cat": 20, "dog": 10}
+    assert looking.groups(console, 1)[0]["nearest"] == "dog"
+    assert looking.known(console, 1) == {"cat": 20, "dog": 10}
 
 
 def test_everything_is_there_after_a_restart(console: Console) -> None:
@@ -130,9 +132,9 @@ def test_rename_shows_everywhere_and_can_be_undone(console: Console) -> None:
     console.rename("cwo", "cow")
     console.rename("dog", "hound")
     assert groups(console)[COWS][0] == "cow"
-    assert console.known(1) == {"cat": 20, "hound": 10}
+    assert looking.known(console, 1) == {"cat": 20, "hound": 10}
     console.undo_rename()
-    assert console.known(1) == {"cat": 20, "dog": 10}
+    assert looking.known(console, 1) == {"cat": 20, "dog": 10}
     console.undo_rename()
     assert groups(reopened(console))[COWS][0] == "cwo"
     with pytest.raises(BadInput, match="nothing to take back"):
@@ -151,7 +153,7 @@ def test_two_people_rename(console: Console) -> None:
 def test_a_name_may_be_corrected_in_case_only_and_back(console: Console) -> None:
     console.rename("dog", "Dog")
     console.rename("Dog", "dog")
-    assert console.known(1) == {"cat": 20, "dog": 10}
+    assert looking.known(console, 1) == {"cat": 20, "dog": 10}
 
 
 @pytest.mark.parametrize(
@@ -183,22 +185,22 @@ def test_what_is_learned(console: Console, store: Store) -> None:
     console.rename("dog", "hound")
     console.label(1, {42: "hound"})
     console.simple(1, "reject", [HENS])
-    job = store.job(console.learn(1, person="ann"))
+    job = store.job(lessons.learn(console, 1, person="ann"))
     assert job is not None
     answers = json.loads((console.folder(1) / job.about["answers"]).read_text())
     assert answers == {f"cow-{i}": "cow" for i in range(30, 42)} | {"hen-42": "dog"}
     assert job.about["keys"] == {"cow": "cwo", "dog": "dog"}
     with pytest.raises(BadInput, match="learning already"):
-        console.learn(1)
+        lessons.learn(console, 1)
 
 
 def test_the_first_decision_about_a_lesson_counts(console: Console, store: Store) -> None:
     console.name(1, [COWS], "cow")
-    job = console.learn(1)
+    job = lessons.learn(console, 1)
     store.add_lesson(Lesson(job, 1, 1, 1, "pending", {}))
-    console.decide(job, keep=True)
+    lessons.decide(console, job, keep=True)
     with pytest.raises(Conflict, match="decided already"):
-        console.decide(job, keep=False)
+        lessons.decide(console, job, keep=False)
     assert [job.kind for job in store.jobs()] == ["learn"]
 
 
@@ -206,7 +208,7 @@ def test_nothing_named_is_nothing_to_learn(console: Console) -> None:
     console.name(1, [COWS], "cow")
     console.simple(1, "skip", [COWS])
     with pytest.raises(BadInput, match="nothing has a name yet"):
-        console.learn(1)
+        lessons.learn(console, 1)
 
 
 def test_split_by_itself(console: Console) -> None:
@@ -216,27 +218,27 @@ def test_split_by_itself(console: Console) -> None:
 
 
 def test_budget_is_spent_by_answers_and_given_back(console: Console) -> None:
-    assert console.ask(1, "representative")["left"] == 10
+    assert looking.ask(console, 1, "representative")["left"] == 10
     console.label(1, {31: "cow"})
     console.name(1, [HENS], "hen")
-    asked = console.ask(1, "representative")
+    asked = looking.ask(console, 1, "representative")
     assert (asked["spent"], asked["left"], len(asked["rows"])) == (2, 8, 8)
     console.undo(1)
-    assert console.ask(1, "mixed")["spent"] == 1
+    assert looking.ask(console, 1, "mixed")["spent"] == 1
     console.set_budget(1, 1)
-    assert console.ask(1, "mixed")["rows"] == []
+    assert looking.ask(console, 1, "mixed")["rows"] == []
 
 
 @pytest.mark.parametrize("strategy", ["random", "representative", "uncertain", "mixed"])
 def test_questions_are_about_open_groups_in_turns(console: Console, strategy: str) -> None:
-    rows = console.ask(1, strategy)["rows"]
+    rows = looking.ask(console, 1, strategy)["rows"]
     assert len(set(rows)) == 10
     ids = console.opened(1).gallery.ids
     assert {ids[row][:3] for row in rows[:2]} == {"cow", "hen"}
 
 
 def test_corners_of_a_group(console: Console) -> None:
-    shown = console.corners(1, COWS)
+    shown = looking.sheet(console, 1, COWS)
     rows = [shown.medoid, *shown.nearest, *shown.farthest, *shown.random]
     assert len(rows) == 12
     assert set(rows) == set(range(30, 42))
@@ -246,20 +248,20 @@ def test_corners_of_a_group(console: Console) -> None:
 
 
 def test_members_are_paged(console: Console) -> None:
-    total, first = console.members(1, COWS, None, 0, 5)
-    _, second = console.members(1, COWS, None, 5, 50)
+    total, first = looking.members(console, 1, COWS, None, 0, 5)
+    _, second = looking.members(console, 1, COWS, None, 5, 50)
     assert total == 12
     assert sorted(first + second) == list(range(30, 42))
-    assert console.members(1, -1, "cat", 0, 100)[0] == 20
+    assert looking.members(console, 1, -1, "cat", 0, 100)[0] == 20
 
 
 def test_labels_go_out_and_come_back(console: Console, store: Store) -> None:
     console.name(1, [COWS], "cow")
-    told = {row.identity: row.label for row in console.labelled(1, "") if row.label}
+    told = {row.identity: row.label for row in looking.labelled(console, 1, "") if row.label}
     other = put_window(console, "second")
     assert console.take(other, told) is not None
     assert console.take(other, told) is None
-    again = {row.identity: row.label for row in console.labelled(other, "") if row.label}
+    again = {row.identity: row.label for row in looking.labelled(console, other, "") if row.label}
     assert again == told
     with pytest.raises(BadInput, match="1 identities are not in this window"):
         console.take(1, {"owl-1": "owl"})
@@ -288,10 +290,10 @@ def test_only_some_folders_may_be_read(store: Store, tmp_path_factory: pytest.Te
     store.put_fact("model", {"version": None, "classes": [], "events": []})
     for data in (str(outside), "hf:somebody/something"):
         with pytest.raises(BadInput, match="outside of what may be read"):
-            console.fit(data)
-    assert console.fit("digits")
+            lessons.fit(console, data)
+    assert lessons.fit(console, "digits")
     with pytest.raises(BadInput, match="learning already"):
-        console.fit(str(inside))
+        lessons.fit(console, str(inside))
 
 
 def test_memory_is_bounded(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("pyarrow")
 
 from cilf import service
+from cilf.console import lessons
 from cilf.console.drift import shift
 from cilf.console.service import Console
 from cilf.console.store import Job, Store
@@ -72,7 +73,7 @@ def test_a_model_is_fitted(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     with pytest.raises(BadInput, match="there is no model yet"):
         desk.console.add_window(str(known))
-    desk.console.fit(str(known), "iforest")
+    lessons.fit(desk.console, str(known), "iforest")
     done = desk.work()
     assert done.status == "done", done.problem
     assert desk.console.model()["classes"] == ["left", "right"]
@@ -84,7 +85,7 @@ def test_no_file_is_run_because_a_request_names_it(tmp_path: Path) -> None:
     own = tmp_path / "own.py"
     own.write_text("raise SystemExit('it was run')\n")
     desk = Desk(tmp_path)
-    desk.console.fit(str(known), f"{own}:Own")
+    lessons.fit(desk.console, str(known), f"{own}:Own")
     done = desk.work()
     assert done.status == "failed"
     assert "learner" in (done.problem or "")
@@ -114,7 +115,7 @@ def test_from_a_window_to_a_new_version_and_back(desk: Desk, tmp_path: Path) -> 
 
     desk.named(window)
     desk.console.rename("up", "above")
-    job = desk.console.learn(window, person="ann")
+    job = lessons.learn(desk.console, window, person="ann")
     done = desk.work()
     assert done.status == "done", done.problem
     assert done.result is not None
@@ -133,7 +134,7 @@ def test_from_a_window_to_a_new_version_and_back(desk: Desk, tmp_path: Path) -> 
     assert set(drift) >= {"left", "right"}
     assert max(drift["left"], drift["right"]) < 0.5
 
-    desk.console.decide(job, keep=False)
+    lessons.decide(desk.console, job, keep=False)
     assert desk.work().status == "done"
     assert desk.console.model()["version"] == 1
     assert not desk.console.classes().is_learned("up")
@@ -145,7 +146,7 @@ def test_learning_that_was_killed_after_the_version_was_written(desk: Desk, tmp_
     window = desk.console.add_window(str(new)).id
     desk.work()
     desk.named(window)
-    number = desk.console.learn(window)
+    number = lessons.learn(desk.console, window)
     job = desk.store.claim_job()
     assert job is not None
     desk.worker.learn(job)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, File, Form, Path, Query, Request, UploadFile
 from fastapi.responses import Response
 
-from cilf.console import bodies, exchange, overview, uploads
+from cilf.console import bodies, exchange, lessons, looking, overview, uploads
 from cilf.console.bodies import Changed, Happened, JobStarted
 from cilf.console.classes import Classes
 from cilf.console.gallery import TEXTS
@@ -108,16 +108,16 @@ def _looking(api: APIRouter, console: Console) -> None:
     def list_groups(window: Window) -> dict[str, Any]:
         """The groups of a window, what is known in it, and the version of all this."""
         version = console.opened(window).state.version
-        groups = [_counted(group) for group in console.groups(window)]
-        return {"version": version, "groups": groups, "known": console.known(window)}
+        groups = [_counted(group) for group in looking.groups(console, window)]
+        return {"version": version, "groups": groups, "known": looking.known(console, window)}
 
     @api.get("/windows/{window}/groups/{group}", tags=["looking"])
     def get_group(window: Window, group: Group) -> dict[str, Any]:
         """A group, and the rows that show what it is: medoid, nearest, farthest, random."""
-        found = [g for g in console.groups(window) if g["group"] == group - 1]
+        found = [g for g in looking.groups(console, window) if g["group"] == group - 1]
         if not found:
             raise NotThere(f"group {group} is not there.")
-        return _counted(found[0]) | {"show": asdict(console.corners(window, group - 1))}
+        return _counted(found[0]) | {"show": asdict(looking.sheet(console, window, group - 1))}
 
     @api.get("/windows/{window}/instances", tags=["looking"])
     def list_instances(
@@ -129,7 +129,7 @@ def _looking(api: APIRouter, console: Console) -> None:
     ) -> dict[str, Any]:
         """A page of instances, typical ones first."""
         number = None if group is None else group - 1
-        total, rows = console.members(window, number, label, start, most)
+        total, rows = looking.members(console, window, number, label, start, most)
         return {"total": total, "instances": instances_json(console, window, rows)}
 
     @api.get("/windows/{window}/instances/{row}", tags=["looking"])
@@ -178,7 +178,7 @@ def _looking(api: APIRouter, console: Console) -> None:
         window: Window, strategy: bodies.Strategy = "representative"
     ) -> dict[str, Any]:
         """The budget, and the instances that are worth asking first."""
-        asked = console.ask(window, strategy)
+        asked = looking.ask(console, window, strategy)
         return asked | {"instances": instances_json(console, window, asked.pop("rows"))}
 
     @api.get("/windows/{window}/events", tags=["looking"])
@@ -292,7 +292,7 @@ def _labels(api: APIRouter, console: Console) -> None:
     def export_labels(window: Window, request: Request, format: bodies.Format = "csv") -> Response:
         """Labels as CSV, as JSON lines, or as tasks of Label Studio."""
         pictures = str(request.url_for("list_windows")) + f"/{window}/thumbs"
-        rows = console.labelled(window, pictures)
+        rows = looking.labelled(console, window, pictures)
         if format == "label-studio":
             version = f"version {console.window(window).facts['version']}"
             content = exchange.to_label_studio(rows, version)
@@ -328,17 +328,17 @@ def _model(api: APIRouter, console: Console) -> None:
     @api.post("/model/fit", tags=["model"], status_code=202)
     def fit(body: bodies.Fitting) -> JobStarted:
         """Fit the first version on labelled data."""
-        return JobStarted(job=console.fit(body.data, body.learner, body.note))
+        return JobStarted(job=lessons.fit(console, body.data, body.learner, body.note))
 
     @api.post("/model/rollback", tags=["model"], status_code=202)
     def rollback(body: bodies.GoingBack) -> JobStarted:
         """Go back to an earlier version; none is removed."""
-        return JobStarted(job=console.rollback(body.version))
+        return JobStarted(job=lessons.rollback(console, body.version))
 
     @api.post("/windows/{window}/learn", tags=["model"], status_code=202)
     def learn(window: Window, body: bodies.Learning) -> JobStarted:
         """Teach the model the names of a window."""
-        return JobStarted(job=console.learn(window, force=body.force, person=body.person))
+        return JobStarted(job=lessons.learn(console, window, force=body.force, person=body.person))
 
     @api.get("/jobs", tags=["model"])
     def list_jobs(active: bool = False) -> list[dict[str, Any]]:
@@ -354,12 +354,12 @@ def _model(api: APIRouter, console: Console) -> None:
     @api.post("/jobs/{job}/keep", tags=["model"])
     def keep(job: JobNumber) -> JobStarted:
         """Keep the version that a job has learned."""
-        return JobStarted(job=console.decide(job, keep=True))
+        return JobStarted(job=lessons.decide(console, job, keep=True))
 
     @api.post("/jobs/{job}/rollback", tags=["model"])
     def take_back(job: JobNumber) -> JobStarted:
         """Go back to the version before a job."""
-        return JobStarted(job=console.decide(job, keep=False))
+        return JobStarted(job=lessons.decide(console, job, keep=False))
 
 
 # ----------------------------------------------------------------- as JSON
@@ -393,5 +393,5 @@ def instances_json(
 ) -> list[dict[str, Any]]:
     """Instances with their groups as people count them."""
     opened, classes = console.opened(window), classes or console.classes()
-    found = [console.instance(opened, classes, row) for row in rows]
+    found = [looking.instance(opened, classes, row) for row in rows]
     return [one if one["group"] is None else _counted(one) for one in found]

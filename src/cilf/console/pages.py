@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, select_autoescape
 from starlette.exceptions import HTTPException
 
 import cilf
-from cilf.console import overview
+from cilf.console import lessons, looking, overview
 from cilf.console.api import instances_json
 from cilf.console.bodies import LARGEST, Strategy, Text
 from cilf.console.guard import LOGIN, Access
@@ -169,7 +169,7 @@ def _window(app: FastAPI, console: Console, show: _Renderer) -> None:
             "window.html",
             page="windows",
             window=row,
-            known=console.known(window),
+            known=looking.known(console, window),
             notices=_notices(console, window),
             classes=sorted(console.classes().names.values()),
             **_groups_view(console, window),
@@ -203,7 +203,7 @@ def _window(app: FastAPI, console: Console, show: _Renderer) -> None:
         label: Annotated[Text | None, Query()] = None,
         start: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
     ) -> HTMLResponse:
-        total, rows = console.members(window, group - 1, label, start, PAGE)
+        total, rows = looking.members(console, window, group - 1, label, start, PAGE)
         return show(
             "_members.html",
             window=console.window(window),
@@ -226,8 +226,8 @@ def _groups_view(console: Console, window: int) -> dict[str, Any]:
     opened, classes = console.opened(window), console.classes()
     version = opened.state.version  # first: what is shown is at least this new
     cards = []
-    for group in console.groups(window):
-        shown = console.corners(window, group["group"])
+    for group in looking.groups(console, window):
+        shown = looking.sheet(console, window, group["group"])
         parts = [
             ("Medoid", [shown.medoid]),
             ("Nearest", shown.nearest),
@@ -249,7 +249,7 @@ def _groups_view(console: Console, window: int) -> dict[str, Any]:
 
 
 def _ask_view(console: Console, window: int, strategy: str) -> dict[str, Any]:
-    asked = console.ask(window, strategy)
+    asked = looking.ask(console, window, strategy)
     rows = asked["rows"][:MOST_ASKED]
     return {
         "asked": asked,
@@ -295,7 +295,6 @@ def _learn_view(console: Console, window: int) -> dict[str, Any]:
     jobs = [job for job in console.store.jobs(window=window) if job.kind == "learn"]
     lesson = next(reversed(console.store.lessons(window=window)), None)
     last: Job | None = jobs[-1] if jobs else None
-    sizes = [g["size"] for g in console.groups(window) if g["name"] and g["status"] == "open"]
     classes = console.classes()
     outcome = (last.result or {}) if last is not None and last.status == DONE else {}
     lesson = lesson if lesson is not None and last is not None and lesson.job == last.id else None
@@ -303,9 +302,9 @@ def _learn_view(console: Console, window: int) -> dict[str, Any]:
     return {
         "learn_job": last,
         "lesson": lesson,
-        "taught": last is not None and stands and console.is_taught(last),
+        "taught": last is not None and stands and lessons.is_taught(console, last),
         "pending": PENDING,
-        "n_named": sum(sizes),
+        "n_named": len(console.opened(window).taught),
         "changes": [
             {**change, "name": classes.shown(change["label"])}
             for change in outcome.get("classes", ())

@@ -1,4 +1,4 @@
-"""Everything the page and the REST interface do, without HTTP.
+"""What people do to windows and classes, without HTTP.
 
 States of windows are kept in memory and rebuilt from the log when they are not there. The log
 decides: a change counts when it is in the log, under the next number of its stream, and whoever
@@ -7,9 +7,8 @@ comes second with the same number is told what happened in between.
 
 from __future__ import annotations
 
-import json
 import threading
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,17 +20,14 @@ import numpy as np
 from cilf.console import classes as naming
 from cilf.console import verbs
 from cilf.console.classes import Classes
-from cilf.console.exchange import Labelled
-from cilf.console.gallery import TEXTS, Corners, Gallery, corners
+from cilf.console.gallery import Gallery
 from cilf.console.parts import parted
-from cilf.console.state import KNOWN, OPEN, DoesNotApply, Group, Patch, State, replayed
+from cilf.console.state import KNOWN, OPEN, DoesNotApply, Patch, State, replayed
 from cilf.console.store import (
     CLASSES,
     DONE,
-    KEPT,
     QUEUED,
     RUNNING,
-    UNDONE,
     Event,
     Job,
     Store,
@@ -39,12 +35,7 @@ from cilf.console.store import (
     WindowRow,
     now,
 )  # fmt: skip
-from cilf.core import Detection
-from cilf.core.files import make_folder, replace_file
-from cilf.core.types import Ints
-from cilf.data import DATASETS
 from cilf.errors import BadInput
-from cilf.stream.queries import choose_queries
 
 MOST_OPEN = 16  # windows in memory
 BUDGET = 50  # answers that a window asks for unless told otherwise
@@ -81,6 +72,17 @@ class Opened:
             happened.verb in ANSWERS and happened.seq not in self.undone for happened in self.events
         )
 
+    @property
+    def taught(self) -> dict[int, str]:
+        """Row -> class, of everything that has a name."""
+        named = {
+            number: group.name
+            for number, group in self.state.groups.items()
+            if group.name is not None and group.status == OPEN
+        }
+        rows = np.flatnonzero(np.isin(self.state.group_of, list(named)))
+        return {int(row): named[int(self.state.group_of[row])] for row in rows}
+
 
 T = TypeVar("T")
 Act = Callable[[Opened], tuple[Patch, Mapping[str, Any]]]  # -> what changes, what people read of it
@@ -95,7 +97,7 @@ class Console:
         self.roots = None if roots is None else [root.resolve() for root in roots]
         self._opened: OrderedDict[int, Opened] = OrderedDict()
         self._figured: dict[tuple[str, int], tuple[tuple[int, ...], Any]] = {}
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
 
     # ------------------------------------------------------------- windows
 
@@ -105,10 +107,10 @@ class Console:
     def add_window(self, source: str, name: str = "", budget: int = BUDGET) -> WindowRow:
         """Have new kinds looked for under a path of this machine."""
         self.require_model()
-        path = self._readable("path", source)
+        path = self.readable("path", source)
         return self._queued(name or path.name or str(path), str(path), budget)
 
-    def _readable(self, what: str, source: str) -> Path:
+    def readable(self, what: str, source: str) -> Path:
         """A path of this machine that is there and may be looked at."""
         try:
             path = Path(source).expanduser()
@@ -149,7 +151,7 @@ class Console:
 
     def opened(self, window: int) -> Opened:
         """The window's state, up to the last change in the log."""
-        with self._lock:
+        with self.lock:
             if window not in self._opened:
                 if self.window(window).status != DONE:
                     raise NotThere(f"window {window} is not ready: wait until it is looked at.")
@@ -270,6 +272,26 @@ class Console:
             return verbs.label(opened.state, wanted), about
 
         return self._act(window, "label", act, (), rows=list(labels), **who)
+
+    def take(self, window: int, labels: Mapping[str, str], **who: Any) -> Event | None:
+        """Take over labels by identity; None if all of them are there already."""
+        opened, classes = self.opened(window), self.classes()
+        row_of = opened.gallery.row_of
+        unknown = [identity for identity in labels if identity not in row_of]
+        if unknown:
+            raise BadInput(
+                f"{len(unknown)} identities are not in this window ({unknown[0][:80]!r}, ...): "
+                "import labels of this window only."
+            )
+        with opened.lock:
+            named = opened.taught
+        told = {row_of[identity]: label for identity, label in labels.items()}
+        fresh = {
+            row: label
+            for row, label in told.items()
+            if row not in named or classes.display(named[row]) != label.strip()
+        }
+        return self.label(window, fresh, **who) if fresh else None
 
     def undo(
         self, window: int, seq: int | None = None, *, version: int | None = None, person: str = ""
@@ -460,219 +482,11 @@ class Console:
                 f"{self.model_path}'."
             )
 
-    def fit(self, data: str, learner: str = "cilf", note: str = "") -> int:
-        """Have a model fitted on labelled data, a path or a data set by name; the job."""
-        if self.roots is not None and data not in DATASETS:
-            self._readable("data", data)
-        with self._lock:
-            if self.model()["version"] is not None:
-                raise BadInput("there is a model already: it learns from windows now.")
-            self._require_idle("fit")
-            return self.store.add_job("fit", data=data, learner=learner, note=note)
-
-    def _require_idle(self, *kinds: str) -> None:
-        if any(job.kind in kinds for job in self.store.jobs(statuses=[QUEUED, RUNNING])):
-            raise BadInput("the model is learning already: wait until it is done.")
-
-    def learn(self, window: int, *, force: bool = False, person: str = "") -> int:
-        """Have the model learn the names of a window, as they are now; the job."""
-        opened, classes = self.opened(window), self.classes()
-        with opened.lock:
-            labels, version = self._taught(opened, classes), opened.state.version
-        if not labels:
-            raise BadInput("nothing has a name yet: name some groups first.")
-        keys = {classes.label(key): key for key in set(labels.values())}
-        if len(keys) < len(set(labels.values())):
-            raise BadInput("two classes would get the same name in the model: rename one.")
-        ids = opened.gallery.ids
-        answers = {ids[row]: classes.label(key) for row, key in labels.items()}
-        path = self.folder(window) / _answers(version)
-        with self._lock:
-            self._require_idle("learn", "rollback")
-            make_folder(path.parent)
-            replace_file(path, json.dumps(answers, ensure_ascii=False).encode())
-            return self.store.add_job(
-                "learn", window, answers=path.name, keys=keys, force=force, person=person
-            )
-
-    def is_taught(self, job: Job) -> bool:
-        """Whether a job to learn was about its window as it is now."""
-        assert job.window is not None
-        return bool(job.about["answers"] == _answers(self.opened(job.window).state.version))
-
-    def _taught(self, opened: Opened, classes: Classes) -> dict[int, str]:
-        """Row -> class, of everything that has a name."""
-        named = {
-            number: group.name
-            for number, group in opened.state.groups.items()
-            if group.name is not None and group.status == OPEN
-        }
-        rows = np.flatnonzero(np.isin(opened.state.group_of, list(named)))
-        return {int(row): named[int(opened.state.group_of[row])] for row in rows}
-
-    def decide(self, job: int, keep: bool) -> int | None:
-        """Keep what was learned, or have the model go back; the job, if there is one."""
-        lessons = self.store.lessons(job=job)
-        if not lessons:
-            raise NotThere(f"job {job} has taught nothing.")
-        (lesson,) = lessons
-        if not keep and self.model()["version"] != lesson.version:
-            raise Conflict("the model has changed since: go back to a version instead.", 0, [])
-        if not self.store.decide(job, KEPT if keep else UNDONE):  # the first one decides
-            raise Conflict("that was decided already: look at it again.", 0, [])
-        return None if keep else self.store.add_job("rollback", lesson.window, to=lesson.before)
-
-    def rollback(self, version: int) -> int:
-        """Have the model go back to an earlier version; the job."""
-        known = {event["version"] for event in self.model()["events"]}
-        if version not in known or version == self.model()["version"]:
-            raise BadInput(f"version {version} is not an earlier one: choose another.")
-        return self.store.add_job("rollback", to=version)
-
     def job(self, number: int) -> Job:
         job = self.store.job(number)
         if job is None:
             raise NotThere(f"job {number} is not there.")
         return job
-
-    # ------------------------------------------------------------- looking
-
-    def groups(self, window: int) -> list[dict[str, Any]]:
-        """What there is to know about each group: open ones first, large ones first."""
-        opened, classes = self.opened(window), self.classes()
-        with opened.lock:
-            sizes = opened.state.sizes()
-            found = [
-                self._group(opened, classes, number, group, sizes[number])
-                for number, group in opened.state.groups.items()
-            ]
-        return sorted(found, key=_order)
-
-    def _group(
-        self, opened: Opened, classes: Classes, number: int, group: Group, size: int
-    ) -> dict[str, Any]:
-        members = opened.state.members(number)
-        looks = Counter(opened.gallery.label[members].tolist()).most_common(1)
-        return {
-            "group": number,
-            "name": None if group.name is None else classes.display(group.name),
-            "status": group.status,
-            "size": size,
-            "nearest": classes.shown(str(looks[0][0])) if looks else None,
-            "changed": opened.state.changed.get(number, 0),
-        }
-
-    def corners(self, window: int, group: int) -> Corners:
-        """The members to show of a group that has some."""
-        opened = self.opened(window)
-        with opened.lock:
-            members = opened.state.members(group)
-        return corners(opened.gallery.embedding, members, seed=SEED)
-
-    def known(self, window: int) -> dict[str, int]:
-        """Known class, as it is called now -> how many instances were taken for it."""
-        opened, classes = self.opened(window), self.classes()
-        with opened.lock:
-            labels = opened.gallery.label[opened.state.group_of == KNOWN]
-        return {
-            classes.shown(str(label)): count
-            for label, count in Counter(labels.tolist()).most_common()
-        }
-
-    def members(
-        self, window: int, group: int | None, label: str | None, start: int, most: int
-    ) -> tuple[int, list[int]]:
-        """How many instances a group (or a known class in it) has, and a page of them.
-
-        The most typical ones come first in a group, the least novel ones among the known.
-        """
-        opened, classes = self.opened(window), self.classes()
-        with opened.lock:
-            rows = (
-                np.arange(len(opened.state.group_of))
-                if group is None
-                else opened.state.members(group)
-            )
-        if label is not None:
-            shown = [classes.shown(str(name)) == label for name in opened.gallery.label[rows]]
-            rows = rows[np.array(shown, dtype=bool)]
-        return len(rows), _typical_first(opened.gallery, rows, group)[start : start + most]
-
-    def instance(self, opened: Opened, classes: Classes, row: int) -> dict[str, Any]:
-        """What there is to know about an instance."""
-        gallery = opened.gallery
-        group = int(opened.state.group_of[row])
-        return {
-            "row": row,
-            "identity": gallery.ids[row],
-            "group": None if group == KNOWN else group,
-            "nearest": classes.shown(str(gallery.label[row])),
-            "novelty": round(float(gallery.novelty[row]), 6),
-            "text": gallery.excerpt(row),
-        }
-
-    def ask(self, window: int, strategy: str) -> dict[str, Any]:
-        """The budget, and the instances of open groups that are worth asking first."""
-        row, opened = self.window(window), self.opened(window)
-        with opened.lock:
-            open_groups = [
-                number
-                for number, group in opened.state.groups.items()
-                if group == Group() and len(opened.state.members(number))
-            ]
-            group_of = opened.state.group_of.copy()
-            spent = opened.spent
-        left = max(0, row.budget - spent)
-        rows: list[int] = []
-        if open_groups and left:
-            rows = _asked(opened.gallery, group_of, open_groups, left, strategy)
-        return {"budget": row.budget, "spent": spent, "left": left, "rows": rows}
-
-    def labelled(self, window: int, pictures: str) -> list[Labelled]:
-        """Everything about a window that can go elsewhere; ``pictures`` is where images are."""
-        opened, classes = self.opened(window), self.classes()
-        gallery = opened.gallery
-        with opened.lock:
-            named = self._taught(opened, classes)
-            group_of = opened.state.group_of.copy()
-        texts = gallery.form == TEXTS
-        return [
-            Labelled(
-                identity=identity,
-                label=classes.display(named[row]) if row in named else "",
-                predicted="" if group_of[row] != KNOWN else classes.shown(str(gallery.label[row])),
-                group=None if group_of[row] == KNOWN else int(group_of[row]) + 1,
-                novelty=round(float(gallery.novelty[row]), 6),
-                text=gallery.excerpt(row) if texts else "",
-                image="" if texts else f"{pictures}/{row}.png",
-            )
-            for row, identity in enumerate(gallery.ids)
-        ]
-
-    def take(self, window: int, labels: Mapping[str, str], **who: Any) -> Event | None:
-        """Take over labels by identity; None if all of them are there already."""
-        opened, classes = self.opened(window), self.classes()
-        row_of = opened.gallery.row_of
-        unknown = [identity for identity in labels if identity not in row_of]
-        if unknown:
-            raise BadInput(
-                f"{len(unknown)} identities are not in this window ({unknown[0][:80]!r}, ...): "
-                "import labels of this window only."
-            )
-        with opened.lock:
-            named = self._taught(opened, classes)
-        told = {row_of[identity]: label for identity, label in labels.items()}
-        fresh = {
-            row: label
-            for row, label in told.items()
-            if row not in named or classes.display(named[row]) != label.strip()
-        }
-        return self.label(window, fresh, **who) if fresh else None
-
-
-def _answers(version: int) -> str:
-    """The file with what is taught of a window, as it was at a version."""
-    return f"answers-{version}.json"
 
 
 def _undone(events: Sequence[Event]) -> set[int]:
@@ -695,39 +509,3 @@ def _to_undo(opened: Opened, seq: int | None) -> Event:
 def _shown(groups: Sequence[int]) -> list[int]:
     """Groups as people count them."""
     return [group + 1 for group in groups]
-
-
-def _order(group: Mapping[str, Any]) -> tuple[int, int, int]:
-    statuses = {OPEN: 0 if group["name"] is None else 1, "skipped": 2, "rejected": 3}
-    return statuses[group["status"]], -group["size"], group["group"]
-
-
-def _typical_first(gallery: Gallery, rows: Ints, group: int | None) -> list[int]:
-    if not len(rows):
-        return []
-    if group is None or group == KNOWN:
-        order = np.argsort(gallery.novelty[rows], kind="stable")
-    else:
-        points = gallery.embedding[rows].astype(np.float64)
-        order = np.argsort(((points - points.mean(axis=0)) ** 2).sum(axis=1), kind="stable")
-    typical: list[int] = rows[order].tolist()
-    return typical
-
-
-def _asked(
-    gallery: Gallery, group_of: Ints, groups: Sequence[int], most: int, strategy: str
-) -> list[int]:
-    """At most so many rows, from each group in turn."""
-    cluster = np.full(len(group_of), KNOWN)
-    for place, number in enumerate(groups):
-        cluster[group_of == number] = place
-    # Members of groups that are done are no question any more, but they are a class to be near to.
-    believed = Detection(
-        novelty=gallery.novelty, label=gallery.label, cluster=cluster, n_novel=len(groups),
-        curve={}, embedding=gallery.embedding,
-    )  # fmt: skip
-    each = -(-most // len(groups))
-    chosen = choose_queries(believed, each, strategy=strategy, seed=SEED, window=0)
-    turns = [chosen[cluster[chosen] == place].tolist() for place in range(len(groups))]
-    rows = [turn[i] for i in range(each) for turn in turns if i < len(turn)]
-    return [int(row) for row in rows[:most]]

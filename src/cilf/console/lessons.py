@@ -1,0 +1,80 @@
+"""The model's share of a console: what it is fitted on, what it learns, and going back."""
+
+from __future__ import annotations
+
+import json
+
+from cilf.console.service import Conflict, Console, NotThere
+from cilf.console.store import KEPT, QUEUED, RUNNING, UNDONE, Job
+from cilf.core.files import make_folder, replace_file
+from cilf.data import DATASETS
+from cilf.errors import BadInput
+
+
+def fit(console: Console, data: str, learner: str = "cilf", note: str = "") -> int:
+    """Have a model fitted on labelled data, a path or a data set by name; the job."""
+    if console.roots is not None and data not in DATASETS:
+        console.readable("data", data)
+    with console.lock:
+        if console.model()["version"] is not None:
+            raise BadInput("there is a model already: it learns from windows now.")
+        _require_idle(console, "fit")
+        return console.store.add_job("fit", data=data, learner=learner, note=note)
+
+
+def _require_idle(console: Console, *kinds: str) -> None:
+    if any(job.kind in kinds for job in console.store.jobs(statuses=[QUEUED, RUNNING])):
+        raise BadInput("the model is learning already: wait until it is done.")
+
+
+def learn(console: Console, window: int, *, force: bool = False, person: str = "") -> int:
+    """Have the model learn the names of a window, as they are now; the job."""
+    opened, classes = console.opened(window), console.classes()
+    with opened.lock:
+        labels, version = opened.taught, opened.state.version
+    if not labels:
+        raise BadInput("nothing has a name yet: name some groups first.")
+    keys = {classes.label(key): key for key in set(labels.values())}
+    if len(keys) < len(set(labels.values())):
+        raise BadInput("two classes would get the same name in the model: rename one.")
+    ids = opened.gallery.ids
+    answers = {ids[row]: classes.label(key) for row, key in labels.items()}
+    path = console.folder(window) / _answers(version)
+    with console.lock:
+        _require_idle(console, "learn", "rollback")
+        make_folder(path.parent)
+        replace_file(path, json.dumps(answers, ensure_ascii=False).encode())
+        return console.store.add_job(
+            "learn", window, answers=path.name, keys=keys, force=force, person=person
+        )
+
+
+def is_taught(console: Console, job: Job) -> bool:
+    """Whether a job to learn was about its window as it is now."""
+    assert job.window is not None
+    return bool(job.about["answers"] == _answers(console.opened(job.window).state.version))
+
+
+def decide(console: Console, job: int, keep: bool) -> int | None:
+    """Keep what was learned, or have the model go back; the job, if there is one."""
+    lesson = next(iter(console.store.lessons(job=job)), None)
+    if lesson is None:
+        raise NotThere(f"job {job} has taught nothing.")
+    if not keep and console.model()["version"] != lesson.version:
+        raise Conflict("the model has changed since: go back to a version instead.", 0, [])
+    if not console.store.decide(job, KEPT if keep else UNDONE):  # the first one decides
+        raise Conflict("that was decided already: look at it again.", 0, [])
+    return None if keep else console.store.add_job("rollback", lesson.window, to=lesson.before)
+
+
+def rollback(console: Console, version: int) -> int:
+    """Have the model go back to an earlier version; the job."""
+    known = {event["version"] for event in console.model()["events"]}
+    if version not in known or version == console.model()["version"]:
+        raise BadInput(f"version {version} is not an earlier one: choose another.")
+    return console.store.add_job("rollback", to=version)
+
+
+def _answers(version: int) -> str:
+    """The file with what is taught of a window, as it was at a version."""
+    return f"answers-{version}.json"
