@@ -51,7 +51,7 @@ def serve(
         tell: called with the address once it is open.
     """
     uvicorn = optional("uvicorn", extra="console", purpose="the console")
-    for module in ("fastapi", "sqlalchemy", "jinja2", "multipart", "PIL"):
+    for module in ("fastapi", "sqlalchemy", "jinja2", "python_multipart", "PIL"):
         optional(module, extra="console", purpose="the console")
     from cilf.console.app import make_app
     from cilf.console.guard import Access
@@ -64,13 +64,17 @@ def serve(
     with _alone_in(folder), _listening(host, port) as sock:
         store = Store(folder, database)
         model = model or folder / "model"
-        limited = None if token is None and not roots else list(roots)
-        app = make_app(Console(store, model, limited), access)
+        app = make_app(Console(store, model, _limits(token, roots)), access)
         config = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_keep_alive=30)
         with _worker(folder, model, database):
             tell(_address(sock, host, token))
             uvicorn.Server(config).run(sockets=[sock])
         store.close()
+
+
+def _limits(token: str | None, roots: Sequence[Path]) -> list[Path] | None:
+    """The folders that may be read; None: all of them, since only this machine may come."""
+    return None if token is None and not roots else list(roots)
 
 
 def _require_token(access: Access) -> None:
