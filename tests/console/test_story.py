@@ -410,6 +410,20 @@ def test_questions_are_answered_by_key(browser: Any, ready: Server) -> None:
     page.context.close()
 
 
+def test_a_token_is_typed_once(browser: Any, tmp_path: Path) -> None:
+    with serving(tmp_path, "--token", "long-enough") as running:
+        page = open_page(browser, running.url + "/classes")
+        page.fill("input[name=token]", "wrong-one")
+        page.click("text=Enter")
+        page.wait_for_selector("text=That is not the token.")
+        page.fill("input[name=token]", "long-enough")
+        page.click("text=Enter")
+        page.wait_for_selector("text=First, a model")
+        page.goto(running.url + "/classes")
+        assert "No class yet" in page.inner_text("main")
+        page.context.close()
+
+
 def test_files_are_sent(browser: Any, ready: Server, digits: Path) -> None:
     page = open_page(browser, ready.url)
     files = sorted((digits / "monday").iterdir())[:3]

@@ -60,6 +60,7 @@ def serve(
 
     access = Access(host, token)
     _require_token(access)
+    folder = folder.absolute()  # what is written down holds wherever it is started from
     make_folder(folder)
     with _alone_in(folder), _listening(host, port) as sock:
         store = Store(folder, database)

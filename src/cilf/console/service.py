@@ -121,7 +121,7 @@ class Console:
             raise BadInput(f"{what}: {source!r} lies outside of what may be read (see --data).")
         if not there:
             raise BadInput(f"{what}: {source!r} is not there.")
-        return path
+        return path.absolute()
 
     def add_upload(self, kept: Path, name: str, budget: int = BUDGET) -> WindowRow:
         """Have new kinds looked for in files that were sent, see ``uploads``."""

@@ -223,6 +223,7 @@ function openDesk() {
         const image = document.createElement("img");
         image.src = `/api/windows/${desk.window}/thumbs/${row}.png`;
         image.alt = "";
+        image.className = $(".desk").dataset.form;
         hover.prepend(image);
       }
       hover.hidden = false;
