@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import io
 import json
+import random
+import threading
 import zipfile
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +13,7 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from cilf.console import uploads
+from cilf.console import looking, uploads
 from cilf.console.app import make_app
 from cilf.console.gallery import png
 from cilf.console.guard import Access
@@ -189,6 +192,35 @@ def test_stream_and_classes(client: TestClient, console: Console) -> None:
     assert listed["cattle"]["counts"] == [{"window": 1, "n": 12}]
     assert client.post("/api/classes/undo", json={}).status_code == 200
     assert client.get("/api/stream").json()[0]["came"] == ["cow"]
+
+
+def test_people_look_while_others_change_things(console: Console) -> None:
+    """Groups come and go under the readers' eyes: no answer breaks, the log is shown."""
+    app, statuses = make_app(console, Access()), Counter[int]()
+
+    def person(seed: int) -> None:
+        rng = random.Random(seed)
+        with TestClient(app, base_url=URL, raise_server_exceptions=False) as client:
+            for _ in range(30):
+                asked = rng.choice(["merge", "undo", "page", "page", "group"])
+                if asked == "page":
+                    answer = client.get("/windows/1")
+                elif asked == "group":
+                    answer = client.get(f"/api/windows/1/groups/{HENS}")
+                else:
+                    body = {"groups": [COWS, HENS]} if asked == "merge" else {}
+                    answer = client.post(f"/api/windows/1/{asked}", json=body)
+                statuses[answer.status_code] += 1
+
+    people = [threading.Thread(target=person, args=(seed,)) for seed in range(4)]
+    for thread in people:
+        thread.start()
+    for thread in people:
+        thread.join()
+    assert set(statuses) <= {200, 400, 404, 409}, statuses
+    assert statuses[200] > 40
+    again = Console(console.store, console.model_path)
+    assert looking.groups(again, 1) == looking.groups(console, 1)
 
 
 # ----------------------------------------------------------------- who may come

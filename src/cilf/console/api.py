@@ -107,17 +107,20 @@ def _looking(api: APIRouter, console: Console) -> None:
     @api.get("/windows/{window}/groups", tags=["looking"])
     def list_groups(window: Window) -> dict[str, Any]:
         """The groups of a window, what is known in it, and the version of all this."""
-        version = console.opened(window).state.version
-        groups = [_counted(group) for group in looking.groups(console, window)]
-        return {"version": version, "groups": groups, "known": looking.known(console, window)}
+        opened = console.opened(window)
+        with opened.lock:
+            groups = [_counted(group) for group in looking.groups(console, window)]
+            known = looking.known(console, window)
+            return {"version": opened.state.version, "groups": groups, "known": known}
 
     @api.get("/windows/{window}/groups/{group}", tags=["looking"])
     def get_group(window: Window, group: Group) -> dict[str, Any]:
         """A group, and the rows that show what it is: medoid, nearest, farthest, random."""
-        found = [g for g in looking.groups(console, window) if g["group"] == group - 1]
-        if not found:
-            raise NotThere(f"group {group} is not there.")
-        return _counted(found[0]) | {"show": asdict(looking.sheet(console, window, group - 1))}
+        with console.opened(window).lock:
+            found = [g for g in looking.groups(console, window) if g["group"] == group - 1]
+            if not found:
+                raise NotThere(f"group {group} is not there.")
+            return _counted(found[0]) | {"show": asdict(looking.sheet(console, window, group - 1))}
 
     @api.get("/windows/{window}/instances", tags=["looking"])
     def list_instances(

@@ -11,7 +11,7 @@ import numpy as np
 from cilf.console.classes import Classes
 from cilf.console.exchange import Labelled
 from cilf.console.gallery import TEXTS, Corners, Gallery, corners
-from cilf.console.service import SEED, Console, Opened
+from cilf.console.service import SEED, Console, NotThere, Opened
 from cilf.console.state import KNOWN, OPEN, REJECTED, SKIPPED, Group
 from cilf.core import Detection
 from cilf.core.types import Ints
@@ -50,6 +50,8 @@ def sheet(console: Console, window: int, group: int) -> Corners:
     opened = console.opened(window)
     with opened.lock:
         members = opened.state.members(group)
+    if not len(members):
+        raise NotThere(f"group {group + 1} is not there.")
     return corners(opened.gallery.embedding, members, seed=SEED)
 
 

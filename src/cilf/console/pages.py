@@ -16,6 +16,7 @@ import cilf
 from cilf.console import lessons, looking, overview
 from cilf.console.api import instances_json
 from cilf.console.bodies import LARGEST, Strategy, Text
+from cilf.console.classes import Classes
 from cilf.console.guard import LOGIN, Access
 from cilf.console.service import Console
 from cilf.console.store import DONE, FAILED, PENDING, QUEUED, RUNNING, UNDONE, Job
@@ -224,28 +225,28 @@ def _notices(console: Console, window: int) -> list[str]:
 
 def _groups_view(console: Console, window: int) -> dict[str, Any]:
     opened, classes = console.opened(window), console.classes()
-    version = opened.state.version  # first: what is shown is at least this new
-    cards = []
-    for group in looking.groups(console, window):
-        shown = looking.sheet(console, window, group["group"])
-        parts = [
-            ("Medoid", [shown.medoid]),
-            ("Nearest", shown.nearest),
-            ("Farthest", shown.farthest),
-            ("Random", shown.random),
+    with opened.lock:  # groups and what they show are of one version
+        cards = [
+            _card(console, window, group, classes) for group in looking.groups(console, window)
         ]
-        cards.append(
-            {
-                **group,
-                "group": group["group"] + 1,
-                "parts": [
-                    (title, instances_json(console, window, rows, classes))
-                    for title, rows in parts
-                    if rows
-                ],
-            }
-        )
-    return {"cards": cards, "seen": version, "form": opened.gallery.form}
+        return {"cards": cards, "seen": opened.state.version, "form": opened.gallery.form}
+
+
+def _card(console: Console, window: int, group: dict[str, Any], classes: Classes) -> dict[str, Any]:
+    shown = looking.sheet(console, window, group["group"])
+    parts = [
+        ("Medoid", [shown.medoid]),
+        ("Nearest", shown.nearest),
+        ("Farthest", shown.farthest),
+        ("Random", shown.random),
+    ]
+    return {
+        **group,
+        "group": group["group"] + 1,
+        "parts": [
+            (title, instances_json(console, window, rows, classes)) for title, rows in parts if rows
+        ],
+    }
 
 
 def _ask_view(console: Console, window: int, strategy: str) -> dict[str, Any]:
