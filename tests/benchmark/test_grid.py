@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import datetime
+import math
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +150,13 @@ def test_a_file_that_changes_makes_other_cells(tmp_path: Path) -> None:
 def test_a_mistake_is_found_before_anything_is_run(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(BadConfig, match=said):
         Grid.of(BASE | changes)
+
+
+@pytest.mark.parametrize("value", [math.inf, datetime.date(2026, 1, 1)])
+def test_what_cannot_be_kept_is_refused_in_one_line(value: Any) -> None:
+    table = {"learner": "iforest", "data": "digits", "parameters": {"iforest": {"seed": value}}}
+    with pytest.raises(BadConfig, match="cannot be kept"):
+        Grid.of(table)
 
 
 def test_what_has_to_be_there_is_missed() -> None:

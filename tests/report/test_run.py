@@ -61,6 +61,19 @@ def test_the_sentence_says_what_happened(run: Run) -> None:
     assert "93 % of the held-out instances" in said
 
 
+def test_the_sentence_of_a_run_that_failed_says_why(make_run: MakeRun, tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "run")
+    folder.error.write_text("Traceback ...\nValueError: no way\n", encoding="utf-8")
+    failed = Run.read(folder)
+    assert summary.sentence(failed, Summary.of(failed)).endswith(
+        "Then it failed: ValueError: no way"
+    )
+    folder.write_records([])
+    begun = Run.read(folder)
+    said = "The run failed before its first window: ValueError: no way"
+    assert summary.sentence(begun, Summary.of(begun)) == said
+
+
 def test_the_sentence_of_a_run_that_was_told_does_not_praise_its_count(
     make_run: MakeRun, tmp_path: Path
 ) -> None:

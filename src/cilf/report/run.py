@@ -56,6 +56,13 @@ class Run:
         return len(self.records) >= len(self.planned)
 
     @property
+    def failure(self) -> str | None:
+        """Why a run of a benchmark failed, in a line; None if it did not."""
+        path = self.folder.error
+        lines = path.read_text(encoding="utf-8").split("\n") if path.is_file() else []
+        return next((line for line in reversed(lines) if line.strip()), None)
+
+    @property
     def dataset(self) -> dict[str, Any]:
         """What the run says of its data; nothing if an older cilf wrote it."""
         return dict(self.about.get("dataset") or {})

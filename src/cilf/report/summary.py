@@ -84,6 +84,8 @@ def run_table(runs: Sequence[Run], names: Sequence[str]) -> Table:
 
 def sentence(run: Run, summary: Summary) -> str:
     """What happened, for someone who has not read the paper."""
+    if not run.records and run.failure:
+        return f"The run failed before its first window: {run.failure}"
     if not run.records:
         return "The run has not finished its first window yet, so there is nothing to score."
     news = sum(len(window.novel) for window in run.planned[: summary.n_windows])
@@ -93,7 +95,8 @@ def sentence(run: Run, summary: Summary) -> str:
         f"{_count(summary.n_windows, 'window', 'windows')} of unlabelled data in which "
         f"{_count(news, 'new class', 'new classes')} turned up."
     )
-    return " ".join([start, _counting(run, summary), _remembering(summary)]).strip()
+    failed = f"Then it failed: {run.failure}" if run.failure else ""
+    return " ".join([start, _counting(run, summary), _remembering(summary), failed]).strip()
 
 
 def data_rows(dataset: Mapping[str, Any]) -> str:
