@@ -54,8 +54,8 @@ class Setup:
     ) -> Setup:
         """As the command line gives it: learners of the paper choose, files add.
 
-        >>> Setup.of(scale="smoke", learners=["cilf", "mine.py:Mine"]).learners_for(DETECTORS)
-        ('cilf', 'mine.py:Mine')
+        >>> Setup.of(scale="smoke", learners=["cilf", "cpe"]).learners_for(DETECTORS)
+        ('cpe', 'cilf')
         """
         validation.one_of("scale", scale, SEEDS)
         own = _once(name for name in learners or () if is_own(name))
