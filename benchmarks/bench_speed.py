@@ -1,10 +1,10 @@
-"""How much faster two workers run a grid than one: both in one run, on embedded digits.
+"""How much faster two workers run the cells of the paper at scale ``smoke`` than one does.
 
     python benchmarks/bench_speed.py
 
 Each time is of a whole benchmark in an empty folder, from starting the workers to the last cell.
-The first round warms up (files, caches) and is not counted. What else the machine did meanwhile
-is told by its load.
+One cell warms up (files, caches) and is not counted. What else the machine did meanwhile is told
+by its load.
 """
 
 from __future__ import annotations
@@ -14,19 +14,23 @@ import json
 import os
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from cilf.benchmark import Bench, Grid
 from cilf.benchmark.engines import LocalEngine
 from cilf.benchmark.provenance import provenance
+from cilf.paper.make import chosen, open_bench
+from cilf.paper.setup import Setup
 
 RESULT = Path(__file__).parent / "results" / "bench_speed.json"
 
 
-def seconds(grid: Grid, n_workers: int) -> float:
-    """To run all cells of a grid; refused if one fails."""
+def seconds(open_in: Callable[[Path], Bench], n_workers: int) -> float:
+    """To run all cells of a benchmark; refused if one fails."""
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench.open(grid, folder)
+        bench = open_in(Path(folder))
         start = time.perf_counter()
         for _ in bench.run(LocalEngine(n_workers)):
             pass
@@ -38,24 +42,23 @@ def seconds(grid: Grid, n_workers: int) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--learner", default="cilf")
-    parser.add_argument("--seeds", type=int, default=4, help="cells of the grid")
+    parser.add_argument("--items", nargs="+", default=["all"])
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--note", default="", help="what else the machine did")
     arguments = parser.parse_args()
-    table = {"learner": arguments.learner, "data": "digits", "scale": "smoke"}
-    grid = Grid.of(table | {"seed": list(range(arguments.seeds))})
+    open_in = partial(open_bench, chosen(arguments.items), Setup.of(scale="smoke"))
+    warm_up = Grid.of({"learner": "iforest", "data": "digits"})
+    seconds(partial(Bench.open, warm_up), 1)
     load = os.getloadavg()
-    seconds(Grid.of(table | {"learner": "iforest"}), 1)
-    one, many = seconds(grid, 1), seconds(grid, arguments.jobs)
+    one, many = seconds(open_in, 1), seconds(open_in, arguments.jobs)
+    items = " ".join(arguments.items)
     record = {
-        "command": f"python benchmarks/bench_speed.py --learner {arguments.learner} "
-        f"--seeds {arguments.seeds} --jobs {arguments.jobs}",
+        "command": f"python benchmarks/bench_speed.py --items {items} --jobs {arguments.jobs}",
         **provenance(),
         "note": arguments.note,
         "load_before": [round(value, 2) for value in load],
         "load_after": [round(value, 2) for value in os.getloadavg()],
-        "cells": arguments.seeds,
+        "cells": len(open_in(Path("runs/none")).states),
         "seconds_jobs_1": round(one, 2),
         f"seconds_jobs_{arguments.jobs}": round(many, 2),
         "ratio": round(one / many, 3),
