@@ -94,7 +94,7 @@ def _once(values: Iterable[T]) -> tuple[T, ...]:
 def _require_told_apart(what: str, given: Sequence[str], called: Callable[[str], str]) -> None:
     """Rows and files go by these names: one would replace the other."""
     seen: dict[str, str] = {}
-    for value in given:
+    for value in given if len(given) > 1 else ():
         name = called(value)
         if name in seen:
             raise BadConfig(
