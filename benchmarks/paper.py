@@ -129,14 +129,27 @@ def one(value: Score | None) -> str:
 
 
 def behind(columns: Mapping[Column, Mapping[str, Score]], metric: str) -> str:
-    """A sentence on where another is better than CILF."""
+    """A sentence on who is better than CILF where, on the seeds that both ran."""
     lost = [
-        f"{COLUMNS[data]} {scenario} (`{best(each, metric)[0]}`)"
+        f"{COLUMNS[data]} {scenario} ({rivals})"
         for (data, scenario), each in columns.items()
-        if "cilf" in each and "cilf" not in best(each, metric)
+        if (rivals := ", ".join(better_ones(each, metric)))
     ]
-    where = ", ".join(lost)
-    return f"`cilf` is not first on {where}.\n" if lost else "`cilf` is first everywhere.\n"
+    if not lost:
+        return "On the seeds that both ran, no other is better than `cilf` anywhere.\n"
+    return f"Better than `cilf`, on the seeds that both ran: {'; '.join(lost)}.\n"
+
+
+def better_ones(scores: Mapping[str, Score], metric: str) -> list[str]:
+    own = scores["cilf"].by_seed if "cilf" in scores else {}
+    found = []
+    for name, rival in scores.items():
+        shared = sorted(own.keys() & rival.by_seed.keys())
+        ahead = sum(rival.by_seed[seed] - own[seed] for seed in shared)
+        if (ahead < 0) if metric == FORGETTING else (ahead > 0):
+            values = (sum(each[s] for s in shared) / len(shared) for each in (rival.by_seed, own))
+            found.append(f"`{name}` with {' against '.join(f'{value:z.3f}' for value in values)}")
+    return found
 
 
 if __name__ == "__main__":

@@ -23,9 +23,13 @@ COSTS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
     "cpu": {
         "mnist": {
             "cilf": 51, "iforest": 22, "one-svm": 24, "lacu-svm": 110, "senc-mas": 26,
-            "odin-cnn": 92, "cfo": 160, "cpe": 104, "dtc": 176,
+            "odin-cnn": 92, "cfo": 160, "cpe": 104, "dtc": 176, "dnn-base": 60, "dnn-l2": 60,
+            "dnn-ewc": 52, "imm-mean": 80, "imm-mode": 80, "den": 75, "joint": 200,
         },
-        "cifar10": {"cilf": 99},
+        "cifar10": {
+            "cilf": 99, "odin-cnn": 128, "cfo": 250, "cpe": 80, "dtc": 120, "dnn-base": 42,
+            "dnn-l2": 42, "dnn-ewc": 46, "imm-mean": 45, "imm-mode": 41, "joint": 151,
+        },
         "cifar50": {"cilf": 195},
         "cifar100": {"cilf": 380},
     },
