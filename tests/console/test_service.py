@@ -190,7 +190,7 @@ def test_what_is_learned(console: Console, store: Store) -> None:
     answers = json.loads((console.folder(1) / job.about["answers"]).read_text())
     assert answers == {f"cow-{i}": "cow" for i in range(30, 42)} | {"hen-42": "dog"}
     assert job.about["keys"] == {"cow": "cwo", "dog": "dog"}
-    with pytest.raises(BadInput, match="learning already"):
+    with pytest.raises(BadInput, match="changed already"):
         lessons.learn(console, 1)
 
 
@@ -202,6 +202,31 @@ def test_the_first_decision_about_a_lesson_counts(console: Console, store: Store
     with pytest.raises(Conflict, match="decided already"):
         lessons.decide(console, job, keep=False)
     assert [job.kind for job in store.jobs()] == ["learn"]
+
+
+def test_what_the_model_has_left_is_not_accepted(console: Console, store: Store) -> None:
+    fit = console.model()["events"][0]
+    taught = {"event": "update", "version": 2, "before": 1}
+    for version, decided in ((1, False), (2, True)):
+        store.put_fact("model", {"version": version, "classes": [], "events": [fit, taught]})
+        store.add_lesson(Lesson(7, 1, 2, 1, "pending", {}))
+        if not decided:
+            with pytest.raises(Conflict, match="has gone back since"):
+                lessons.decide(console, 7, keep=True)
+        else:
+            assert lessons.decide(console, 7, keep=True) is None
+
+
+def test_the_model_does_one_thing_after_the_other(console: Console, store: Store) -> None:
+    events = [*console.model()["events"], {"event": "update", "version": 2, "before": 1}]
+    store.put_fact("model", {"version": 2, "classes": [], "events": events})
+    lessons.rollback(console, 1)
+    with pytest.raises(BadInput, match="changed already"):
+        lessons.rollback(console, 1)
+    store.add_lesson(Lesson(7, 1, 2, 1, "pending", {}))
+    with pytest.raises(BadInput, match="changed already"):
+        lessons.decide(console, 7, keep=False)
+    assert store.lessons(job=7)[0].decision == "pending"
 
 
 def test_nothing_named_is_nothing_to_learn(console: Console) -> None:
@@ -292,7 +317,7 @@ def test_only_some_folders_may_be_read(store: Store, tmp_path_factory: pytest.Te
         with pytest.raises(BadInput, match="outside of what may be read"):
             lessons.fit(console, data)
     assert lessons.fit(console, "digits")
-    with pytest.raises(BadInput, match="learning already"):
+    with pytest.raises(BadInput, match="changed already"):
         lessons.fit(console, str(inside))
 
 

@@ -34,9 +34,9 @@ def write_points(path: Path, kinds: dict[str, int], seed: int, labelled: bool = 
 class Desk:
     """A console and its worker in one process."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, model: Path | None = None) -> None:
         self.store = Store(folder)
-        self.model = folder / "model"
+        self.model = model or folder / "model"
         self.console = Console(self.store, self.model)
         self.worker = Worker(self.store, self.model)
         self.worker._tell_model()
@@ -156,6 +156,85 @@ def test_learning_that_was_killed_after_the_version_was_written(desk: Desk, tmp_
     assert done.status == "done", done.problem
     assert done.result is not None
     assert done.result["version"] == ModelFolder(desk.model).current == 2
+    desk.store.close()
+
+
+def test_a_job_of_another_store_is_another_job(desk: Desk, tmp_path: Path) -> None:
+    """Two stores count their jobs alike: what one taught is not what the other has to teach."""
+    new = write_points(tmp_path / "new.csv", {"left": 20, "right": 20, "up": 40}, 1)
+    for folder, version in ((tmp_path / "one", 2), (tmp_path / "two", 3)):
+        folder.mkdir()
+        other = Desk(folder, desk.model)
+        window = other.console.add_window(str(new)).id
+        other.work()
+        groups = list(other.console.opened(window).state.groups)
+        other.console.name(window, groups, f"from {folder.name}")
+        lessons.learn(other.console, window, force=True)
+        done = other.work()
+        assert done.status == "done", done.problem
+        assert done.result is not None
+        assert (done.id, done.result["version"]) == (2, version)
+        other.store.close()
+    desk.store.close()
+
+
+def test_a_window_that_is_done_is_not_looked_at_again(desk: Desk, tmp_path: Path) -> None:
+    new = write_points(tmp_path / "new.csv", {"left": 20, "right": 20, "up": 40}, 1)
+    window = desk.console.add_window(str(new)).id
+    job = desk.store.claim_job()
+    assert job is not None
+    desk.worker.detect(job)  # and killed before it said that the job is done
+    findings = service.Findings(tmp_path / "windows/1/findings").id
+    write_points(new, {"up": 3}, 2)  # people have named rows: other data must not come under them
+    desk.store.requeue()
+    assert desk.work().status == "done"
+    assert desk.console.window(window).facts["n"] == 80
+    assert service.Findings(tmp_path / "windows/1/findings").id == findings
+    for _ in range(3):
+        desk.store.change_job(job.id, status="running", attempts=3)
+        desk.store.requeue()
+    assert desk.console.window(window).status == "done"
+    desk.store.close()
+
+
+def test_going_back_that_fails_and_that_was_killed(desk: Desk, tmp_path: Path) -> None:
+    new = write_points(tmp_path / "new.csv", {"left": 20, "right": 20, "up": 40}, 1)
+    window = desk.console.add_window(str(new)).id
+    desk.work()
+    desk.named(window)
+    number = lessons.learn(desk.console, window, force=True)
+    assert desk.work().status == "done"
+    lessons.decide(desk.console, number, keep=False)
+    with ModelFolder(desk.model).changing():
+        assert "another command is changing" in (desk.work().problem or "")
+    assert desk.store.lessons(window)[0].decision == "pending"  # the model is where it was
+    lessons.decide(desk.console, number, keep=False)
+    job = desk.store.claim_job()
+    assert job is not None
+    desk.worker.rollback(job)
+    desk.store.requeue()
+    assert desk.work().status == "done"
+    assert desk.store.lessons(window)[0].decision == "rolled back"
+    assert [event.event for event in ModelFolder(desk.model).events()][-2:] == [
+        "update",
+        "rollback",
+    ]
+    desk.store.close()
+
+
+def test_a_damaged_model_does_not_stop_the_worker(
+    desk: Desk, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = desk.model / "log.jsonl"
+    content = log.read_bytes()
+    log.unlink()
+    again = Desk(tmp_path)
+    again.worker._tell_model()
+    assert caplog.text.count("is damaged") == 1
+    log.write_bytes(content)
+    again.worker._tell_model()
+    assert again.console.model()["version"] == 1
+    again.store.close()
     desk.store.close()
 
 

@@ -103,6 +103,22 @@ def test_a_rollback_that_was_killed_never_was(named_points: Path) -> None:
     assert len((named_points / "model/log.jsonl").read_text().splitlines()) == 3
 
 
+def test_looking_while_another_command_sets_the_pointer(
+    named_points: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, logged = ModelFolder.open("model"), ModelFolder._logged
+
+    def read(folder: ModelFolder) -> list[service.Event]:
+        events = logged(folder)
+        monkeypatch.setattr(ModelFolder, "_logged", logged)
+        service.update("model", "found")  # log and pointer change after the log was read
+        return events
+
+    monkeypatch.setattr(ModelFolder, "_logged", read)
+    assert [event.version for event in model.events()] == [1]
+    assert [event.version for event in model.events()] == [1, 2]
+
+
 def test_only_one_command_changes_a_model_at_a_time(named_points: Path) -> None:
     model = ModelFolder.open("model")
     with model.changing(), pytest.raises(BadInput, match="another command is changing model"):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 
 from cilf.console.service import Conflict, Console, NotThere
-from cilf.console.store import KEPT, QUEUED, RUNNING, UNDONE, Job
+from cilf.console.store import KEPT, PENDING, QUEUED, RUNNING, UNDONE, Job
 from cilf.core.files import make_folder, replace_file
 from cilf.data import DATASETS
 from cilf.errors import BadInput
+
+FIT, ROLLBACK = "fit", "rollback"  # what happens to a model, see service.models
 
 
 def fit(console: Console, data: str, learner: str = "cilf", note: str = "") -> int:
@@ -24,7 +26,7 @@ def fit(console: Console, data: str, learner: str = "cilf", note: str = "") -> i
 
 def _require_idle(console: Console, *kinds: str) -> None:
     if any(job.kind in kinds for job in console.store.jobs(statuses=[QUEUED, RUNNING])):
-        raise BadInput("the model is learning already: wait until it is done.")
+        raise BadInput("the model is being changed already: wait until that is done.")
 
 
 def learn(console: Console, window: int, *, force: bool = False, person: str = "") -> int:
@@ -60,11 +62,31 @@ def decide(console: Console, job: int, keep: bool) -> int | None:
     lesson = next(iter(console.store.lessons(job=job)), None)
     if lesson is None:
         raise NotThere(f"job {job} has taught nothing.")
+    decided = Conflict("that was decided already: look at it again.", 0, [])
+    if lesson.decision != PENDING:
+        raise decided
     if not keep and console.model()["version"] != lesson.version:
         raise Conflict("the model has changed since: go back to a version instead.", 0, [])
-    if not console.store.decide(job, KEPT if keep else UNDONE):  # the first one decides
-        raise Conflict("that was decided already: look at it again.", 0, [])
-    return None if keep else console.store.add_job("rollback", lesson.window, to=lesson.before)
+    if not is_part(console, lesson.version):
+        raise Conflict("the model has gone back since: learn it again instead.", 0, [])
+    with console.lock:
+        if not keep:
+            _require_idle(console, "learn", "rollback")
+        if not console.store.decide(job, KEPT if keep else UNDONE):  # the first one decides
+            raise decided
+        if keep:
+            return None
+        return console.store.add_job("rollback", lesson.window, to=lesson.before, lesson=job)
+
+
+def is_part(console: Console, version: int) -> bool:
+    """Whether the model as it is now comes from a version, or is it."""
+    model = console.model()
+    made = {event["version"]: event for event in model["events"] if event["event"] != ROLLBACK}
+    at = model["version"]
+    while at is not None and at != version:
+        at = None if made[at]["event"] == FIT else made[at]["before"]
+    return bool(at == version)
 
 
 def rollback(console: Console, version: int) -> int:
@@ -72,7 +94,9 @@ def rollback(console: Console, version: int) -> int:
     known = {event["version"] for event in console.model()["events"]}
     if version not in known or version == console.model()["version"]:
         raise BadInput(f"version {version} is not an earlier one: choose another.")
-    return console.store.add_job("rollback", to=version)
+    with console.lock:
+        _require_idle(console, "learn", "rollback")
+        return console.store.add_job("rollback", to=version)
 
 
 def _answers(version: int) -> str:

@@ -96,6 +96,7 @@ def _site(app: FastAPI, console: Console, access: Access, show: _Renderer) -> No
             version_of_names=console.classes().version,
             model=console.model(),
             names={row.id: row.name for row in console.store.windows()},
+            problem=_rollback_problem(console),
         )
 
     @app.get("/stream", response_class=HTMLResponse, include_in_schema=False)
@@ -292,6 +293,13 @@ def _target(to: int | None) -> str:
     return "a new group" if to is None else "the known" if to == 0 else f"group {to}"
 
 
+def _rollback_problem(console: Console, window: int | None = None) -> str | None:
+    """Why the model did not go back, if that is the last thing that was asked of it."""
+    jobs = [job for job in console.store.jobs(window=window) if job.kind in ("learn", "rollback")]
+    failed = jobs and jobs[-1].kind == "rollback" and jobs[-1].status == FAILED
+    return jobs[-1].problem if failed else None
+
+
 def _learn_view(console: Console, window: int) -> dict[str, Any]:
     jobs = [job for job in console.store.jobs(window=window) if job.kind == "learn"]
     lesson = next(reversed(console.store.lessons(window=window)), None)
@@ -299,12 +307,15 @@ def _learn_view(console: Console, window: int) -> dict[str, Any]:
     classes = console.classes()
     outcome = (last.result or {}) if last is not None and last.status == DONE else {}
     lesson = lesson if lesson is not None and last is not None and lesson.job == last.id else None
-    stands = lesson is not None and lesson.decision != UNDONE
+    is_part = lesson is not None and lessons.is_part(console, lesson.version)
+    stands = lesson is not None and lesson.decision != UNDONE and is_part
     return {
         "learn_job": last,
         "lesson": lesson,
         "taught": last is not None and stands and lessons.is_taught(console, last),
         "pending": PENDING,
+        "is_part": is_part,
+        "rollback_problem": _rollback_problem(console, window),
         "n_named": len(console.opened(window).taught),
         "changes": [
             {**change, "name": classes.shown(change["label"])}

@@ -243,7 +243,8 @@ class Store:
         killer = left & (_jobs.c.attempts >= MOST_ATTEMPTS)
         detecting = sa.select(_jobs.c.window).where(killer & (_jobs.c.kind == "detect"))
         failed = {"status": FAILED, "facts": {"problem": KILLED}}
-        self._update(_windows, _windows.c.id.in_(detecting), failed)
+        unfinished = _windows.c.id.in_(detecting) & (_windows.c.status != DONE)
+        self._update(_windows, unfinished, failed)
         self._update(_jobs, killer, {"status": FAILED, "problem": KILLED})
         self._update(_jobs, left, {"status": QUEUED, "stage": "", "done": 0})
 
@@ -267,6 +268,10 @@ class Store:
         """Decide about a lesson; whether it had not been decided before."""
         undecided = (_lessons.c.job == job) & (_lessons.c.decision == PENDING)
         return bool(self._update(_lessons, undecided, {"decision": decision}))
+
+    def reopen_lesson(self, job: int) -> None:
+        """Let it be decided again."""
+        self._update(_lessons, _lessons.c.job == job, {"decision": PENDING})
 
     def fact(self, name: str) -> Any:
         """A single value by name; None if there is none."""

@@ -40,6 +40,7 @@ from cilf.core.files import replace_file
 from cilf.core.progress import listening
 from cilf.errors import CilfError
 from cilf.learners import LEARNERS
+from cilf.learners.persistence import CURRENT
 from cilf.service.findings import Findings
 from cilf.service.models import UPDATE, ModelFolder
 from cilf.service.spreadsheets import table_bytes
@@ -56,7 +57,8 @@ class Worker:
     def __init__(self, store: Store, model: Path) -> None:
         self.store, self.model = store, model
         self._server = os.getppid()
-        self._seen: float | None = None  # when the model's log was changed
+        self._seen: int | None = None  # when the model was changed
+        self._problem = ""  # what is wrong with it
 
     def run(self) -> None:
         """Do jobs as they come, until the server is gone."""
@@ -89,6 +91,8 @@ class Worker:
     def _fail(self, job: Job, problem: str) -> None:
         if job.kind == "detect" and job.window is not None:
             self.store.change_window(job.window, status=FAILED, facts={"problem": problem})
+        if job.about.get("lesson") is not None:  # the model is still what it was taught
+            self.store.reopen_lesson(job.about["lesson"])
         self.store.change_job(job.id, status=FAILED, problem=problem)
 
     def _progress(self, job: Job) -> Callable[[str, int, int], None]:
@@ -112,10 +116,14 @@ class Worker:
         folder = ModelFolder(self.model)
         if not folder.exists():
             return
-        changed = max(path.stat().st_mtime for path in self.model.glob("[lc]*") if path.is_file())
+        changed = (self.model / CURRENT).stat().st_mtime_ns  # set last by whoever changes it
         if changed == self._seen:
             return
-        about = service.describe(self.model).to_json()
+        try:
+            about = service.describe(self.model).to_json()
+        except CilfError as error:  # jobs say so too, and somebody may restore it
+            self._complain(str(error))
+            return
         self.store.put_fact(
             "model",
             {
@@ -128,6 +136,11 @@ class Worker:
             },
         )
         self._seen = changed
+
+    def _complain(self, problem: str) -> None:
+        if problem != self._problem:
+            LOGGER.error("%s", problem)
+        self._problem = problem
 
     # ------------------------------------------------------------- jobs
 
@@ -147,6 +160,8 @@ class Worker:
         assert job.window is not None
         row = self.store.window(job.window)
         assert row is not None
+        if row.status == DONE:  # a worker was killed before it said so: people have named rows
+            return {"n": row.facts["n"], "kinds": row.facts["kinds"]}
         folder = self._folder(job.window)
         self.store.change_window(row.id, status="running")
         started = time.monotonic()
@@ -169,10 +184,9 @@ class Worker:
 
     def learn(self, job: Job) -> Mapping[str, Any]:
         assert job.window is not None
-        note = f"console, job {job.id}"
-        outcome = self._learned_before(note)  # by a worker that was killed before it said so
+        note, folder = f"console, job {job.id}", self._folder(job.window)
+        outcome = self._learned_before(note, Findings(folder / "findings").id)
         if outcome is None:
-            folder = self._folder(job.window)
             answers = json.loads((folder / job.about["answers"]).read_text(encoding="utf-8"))
             table = folder / "answers.csv"
             replace_file(table, table_bytes(("identity", "label"), list(answers.items())))
@@ -189,18 +203,20 @@ class Worker:
             assert updated.event is not None
             outcome = updated.to_json() | {"before": updated.event.before}
         self.store.add_lesson(
-            Lesson(
-                job.id, job.window, outcome["version"], outcome["before"], PENDING,
-                outcome | {"n_labels": outcome["n_labels"]},
-            )
-        )  # fmt: skip
+            Lesson(job.id, job.window, outcome["version"], outcome["before"], PENDING, outcome)
+        )
         self._tell_taught(job.about["keys"], job.about["person"])
         return outcome | {"refused": False}
 
-    def _learned_before(self, note: str) -> dict[str, Any] | None:
+    def _learned_before(self, note: str, findings: str) -> dict[str, Any] | None:
+        """What came of this very job, if a worker was killed before it said so.
+
+        Another store may have taught the same model in a job of the same number.
+        """
         for event in ModelFolder.open(self.model).events():
-            if event.event == UPDATE and event.about.get("note") == note:
-                about = event.about
+            about = event.about
+            job = (about.get("note"), about.get("findings"))
+            if event.event == UPDATE and job == (note, findings):
                 return {
                     "version": event.version,
                     "before": event.before,
@@ -225,8 +241,10 @@ class Worker:
                 continue
 
     def rollback(self, job: Job) -> Mapping[str, Any]:
-        event = ModelFolder.open(self.model).rollback(job.about["to"], f"console, job {job.id}")
-        return {"version": event.version}
+        model, to = ModelFolder.open(self.model), int(job.about["to"])
+        if model.current != to:  # else a worker was killed before it said that it is done
+            model.rollback(to, f"console, job {job.id}")
+        return {"version": to}
 
     def _folder(self, window: int) -> Path:
         return self.store.folder / "windows" / str(window)

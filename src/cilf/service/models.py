@@ -121,11 +121,12 @@ class ModelFolder:
 
     def events(self) -> list[Event]:
         """What happened to the model, in order."""
+        current = self.current  # read first: somebody may add to the log, and then set it
         events = self._logged()
-        if events and events[-1].version != self.current:  # killed before the pointer was set
+        if events and events[-1].version != current:  # the pointer is not set yet, or never will be
             events.pop()
-        if not events or events[-1].version != self.current:
-            raise self._damaged(f"{LOG} does not lead to version {self.current}")
+        if not events or events[-1].version != current:
+            raise self._damaged(f"{LOG} does not lead to version {current}")
         return events
 
     def made_by(self, number: int) -> Event:

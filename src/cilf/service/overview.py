@@ -56,13 +56,15 @@ class ModelSummary:
 def describe(model: str | Path) -> ModelSummary:
     """The classes, sizes and history of a model."""
     folder = ModelFolder.open(model)
-    learner, lineage, events = folder.learner(), folder.lineage(), folder.events()
+    events = folder.events()
+    current = events[-1].version  # whatever others make of the model meanwhile
+    learner, lineage = folder.learner(current), folder.lineage(current)
     versions = [event.version for event in events if event.makes_version]
     return ModelSummary(
         path=folder.path,
         learner=learner.name,
         shape=learner.instance_shape,
-        current=folder.current,
+        current=current,
         classes=_known_classes(learner, lineage),
         events=events,
         sizes={number: folder.size(number) for number in versions},
