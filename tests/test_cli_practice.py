@@ -135,6 +135,16 @@ def name_all(name: str) -> None:
     Path("found/clusters.csv").write_text("\n".join(lines))
 
 
+def test_a_folder_may_be_called_like_a_data_set(run: Any, tmp_path: Path) -> None:
+    """Only 'fit' takes data sets by name: nothing is written into a folder that is looked at."""
+    (tmp_path / "digits").mkdir()
+    for command in ("detect", "predict"):
+        done = run(command, "model", "digits", "--out", "digits/out")
+        assert "digits/out lies inside the data" in done.err
+    done = run("fit", "digits", "--out", "digits/model", "--learner", "clif")
+    assert "did you mean 'cilf'" in done.err
+
+
 def test_json_is_the_only_thing_on_standard_output(vectors: Any) -> None:
     fitted = json.loads(vectors("fit", "known.csv", "--label", "kind", *QUICK, "--json").out)
     assert (fitted["model"], fitted["version"], fitted["n_labels"]) == ("runs/model", 1, 80)

@@ -135,6 +135,20 @@ def test_labels_go_out_and_come_back(client: TestClient, format: str) -> None:
     assert client.post(query, content=told).json()["labels"] == 0
 
 
+def test_a_table_of_findings_says_the_same_as_on_the_command_line(client: TestClient) -> None:
+    """The label of a known instance is what the model says; what people write is its name."""
+    table = (
+        "identity,label,novelty,cluster,name\n"
+        "cow-30,,0.9,1,cow\ncow-31,calf,0.8,1,\ncow-32,,0.7,1,\ncow-33,,0.7,1,-\n"
+        "cat-0,cat,0.1,,\ncat-1,cat,0.1,,dog\n"
+    )
+    taken = client.post("/api/windows/1/labels", content=table.encode()).json()
+    assert taken["labels"] == 3
+    rows = client.get("/api/windows/1/labels?format=jsonl").text.splitlines()
+    labels = {row["identity"]: row["label"] for row in map(json.loads, rows) if row["label"]}
+    assert labels == {"cow-30": "cow", "cow-31": "calf", "cat-1": "dog"}
+
+
 def test_label_studio_tasks(client: TestClient) -> None:
     post(client, "name", groups=[COWS], name="cow")
     tasks = client.get("/api/windows/1/labels?format=label-studio").json()
@@ -149,6 +163,9 @@ def test_label_studio_tasks(client: TestClient) -> None:
         ("csv", b"a,b\n1,2\n"),
         ("csv", b"identity,label\nowl,owl\n"),
         ("csv", b"\xff\xfe\xff"),
+        ("csv", b"identity,label\ncow-30,cow\ncow-30,calf\n"),
+        ("csv", b"identity,label,cluster,name\ncow-30,cow,1,calf\n"),
+        ("jsonl", b'{"identity": "cow-30", "label": "a"}\n{"identity": "cow-30", "label": "b"}'),
         ("jsonl", b"[1]\n"),
         ("jsonl", b'{"identity": {}, "label": "x"}\n'),
         ("jsonl", b'{"identity": "cow-30", "label": "CAT"}\n'),

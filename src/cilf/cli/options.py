@@ -81,10 +81,13 @@ def given(**options: object) -> dict[str, Any]:
     }
 
 
-def require_outside(data: str, out: Path) -> None:
-    """Refuse to write into a folder of images: what is written would be data the next time."""
+def require_outside(data: str | Path, out: Path) -> None:
+    """Refuse to write into a folder of images: what is written would be data the next time.
+
+    A text may be the name of a data set, a path never is.
+    """
     from cilf.data import DATASETS
     from cilf.data.paths import lies_inside
 
-    if data not in DATASETS and lies_inside(out, data):
+    if data not in DATASETS and lies_inside(out, str(data)):
         raise BadConfig(f"{out} lies inside the data ({data}): name a place outside with --out.")

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cilf import terminal
-from cilf.cli.options import ContentColumn, ImageSize, Json, LabelColumn, SkipBad, TestShare
+from cilf.cli.options import (
+    ContentColumn,
+    ImageSize,
+    Json,
+    LabelColumn,
+    SkipBad,
+    TestShare,
+    require_outside,
+)
 from cilf.errors import BadConfig
 
 if TYPE_CHECKING:
@@ -62,7 +70,7 @@ def fit(
     """Learn the classes of labelled data: the first version of a model."""
     from cilf import service
 
-    _require_outside(data, out)
+    require_outside(data, out)
     options = {"label": label, "column": column, "size": size, "test_share": test_share}
     loading = {name: value for name, value in options.items() if value is not None}
     with terminal.progress():
@@ -115,7 +123,7 @@ def detect(
     """Find what is new in unlabelled data, sort it into kinds, and write it down to be named."""
     from cilf import service
 
-    _require_outside(data, out)
+    require_outside(Path(data), out)
     with terminal.progress():
         findings = service.detect(
             model, data, out,
@@ -182,7 +190,7 @@ def predict(
     from cilf import service
 
     if out is not None:
-        _require_outside(data, out)
+        require_outside(Path(data), out)
     with terminal.progress():
         predicted = service.predict(model, data, column=column, skip_bad=skip_bad)
     if out is not None:
@@ -244,14 +252,6 @@ def rollback(
 
 
 # ----------------------------------------------------------------- arguments
-
-
-def _require_outside(data: str, out: Path) -> None:
-    """Refuse to write into a folder of images: what is written would be data the next time."""
-    from cilf.data.paths import lies_inside
-
-    if lies_inside(out, data):
-        raise BadConfig(f"{out} lies inside the data ({data}): name a place outside with --out.")
 
 
 def _parameters(changes: list[str]) -> dict[str, Any]:

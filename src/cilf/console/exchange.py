@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from cilf.core.spelling import as_compared
 from cilf.errors import BadInput
 from cilf.service.spreadsheets import sheet_of, table_bytes
 
@@ -28,6 +29,8 @@ class Labelled:
     text: str = ""  # of an instance that is a text
     image: str = ""  # where the page has its picture
 
+
+Written = tuple[str, str, str]  # where it stands, identity, label; "" if there is none
 
 COLUMNS = ("identity", "label", "predicted", "group", "novelty")
 
@@ -73,38 +76,48 @@ def _choice(label: str) -> dict[str, Any]:
 
 def read_labels(content: bytes, kind: str) -> dict[str, str]:
     """Identity -> label, of a file that somebody gives; instances without a label are left out."""
-    return {
-        identity: label
-        for identity, label in READERS[kind](content).items()
-        if label and label != LEFT_OUT
-    }
+    labels: dict[str, str] = {}
+    for where, identity, written in READERS[kind](content):
+        label = as_compared(written)
+        if label and labels.setdefault(identity, label) != label:
+            raise BadInput(
+                f"{where}: {identity!r} is {label!r} here and {labels[identity]!r} elsewhere: "
+                "clear one of them."
+            )
+    return {identity: label for identity, label in labels.items() if label != LEFT_OUT}
 
 
-def _from_csv(content: bytes) -> dict[str, str]:
+def _from_csv(content: bytes) -> Iterator[Written]:
     try:
         sheet = sheet_of(content, Path("the table"))
     except BadInput:
         raise
     except (TypeError, ValueError) as error:  # what it says separates its cells cannot
         raise BadInput("the table cannot be read: separate its cells by commas.") from error
-    column = next((name for name in ("label", "name") if name in sheet.columns), None)
-    if "identity" not in sheet.columns or column is None:
-        raise BadInput("the table needs the columns 'identity' and 'label'.")
-    return {row.cells["identity"]: row.cells[column] for row in sheet.rows}
+    if "identity" not in sheet.columns or not {"label", "name"} & set(sheet.columns):
+        raise BadInput("the table needs the columns 'identity' and 'label' (or 'name').")
+    for row in sheet.rows:
+        for label in _answers(row.cells):
+            yield f"line {row.line}", row.cells["identity"], label
 
 
-def _from_jsonl(content: bytes) -> dict[str, str]:
-    pairs = {}
+def _answers(cells: Mapping[str, str]) -> list[str]:
+    """What somebody wrote: in findings.csv, the label of a known instance is the model's."""
+    if "name" not in cells:
+        return [cells["label"]]
+    return [cells["name"], cells.get("label", "") if cells.get("cluster") else ""]
+
+
+def _from_jsonl(content: bytes) -> Iterator[Written]:
     for number, line in enumerate(io.StringIO(_decoded(content)), start=1):
         if line.strip():
-            row = _parsed(line, f"line {number}")
-            pairs[_text(row, "identity", f"line {number}")] = _text(row, "label", f"line {number}")
-    return pairs
+            where = f"line {number}"
+            row = _parsed(line, where)
+            yield where, _text(row, "identity", where), _text(row, "label", where)
 
 
-def _from_label_studio(content: bytes) -> dict[str, str]:
+def _from_label_studio(content: bytes) -> Iterator[Written]:
     tasks = _parsed(_decoded(content), "the file", list)
-    pairs = {}
     for number, task in enumerate(tasks, start=1):
         where = f"task {number}"
         data = task.get("data") if isinstance(task, Mapping) else None
@@ -112,8 +125,7 @@ def _from_label_studio(content: bytes) -> dict[str, str]:
             raise BadInput(f"{where} has no 'data': export tasks as JSON, with their annotations.")
         label = _chosen(task)
         if label:
-            pairs[_text(data, "identity", where)] = label
-    return pairs
+            yield where, _text(data, "identity", where), label
 
 
 def _chosen(task: Mapping[str, Any]) -> str:
@@ -157,7 +169,7 @@ def _text(row: Mapping[str, Any], name: str, where: str) -> str:
     return str(value)
 
 
-READERS: dict[str, Callable[[bytes], dict[str, str]]] = {
+READERS: dict[str, Callable[[bytes], Iterator[Written]]] = {
     "csv": _from_csv,
     "jsonl": _from_jsonl,
     "label-studio": _from_label_studio,

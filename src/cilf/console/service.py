@@ -289,7 +289,7 @@ class Console:
         fresh = {
             row: label
             for row, label in told.items()
-            if row not in named or classes.display(named[row]) != label.strip()
+            if row not in named or classes.display(named[row]) != label
         }
         return self.label(window, fresh, **who) if fresh else None
 
