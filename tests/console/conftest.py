@@ -59,7 +59,7 @@ def put_model(store: Store) -> None:
         {
             "version": 1,
             "classes": ["cat", "dog"],
-            "sizes": {},
+            "sizes": {name: {"since": 1, "n_labels": 30} for name in ("cat", "dog")},
             "events": [fit],
             "learner": "cilf",
             "shape": [8, 8],

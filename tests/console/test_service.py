@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from cilf.console import lessons, looking, service
+from cilf.console.classes import Classes
 from cilf.console.service import Conflict, Console, NotThere
-from cilf.console.store import Lesson, Store
+from cilf.console.store import Event, Lesson, Store
 from cilf.errors import BadInput
 
 from .conftest import put_window
@@ -170,6 +171,17 @@ def test_the_earlier_name_of_another_class_is_refused(console: Console) -> None:
         console.name(1, [COWS], "dog")
 
 
+def test_what_the_model_calls_a_class_is_no_name_for_another_one() -> None:
+    taught = Event(0, 1, "taught", {}, {"taught": {"above": "up"}}, "", "")
+    named = Event(0, 2, "rename", {}, {"names": {"up": ["above", "top"]}}, "", "")
+    classes = Classes(["above"], [taught, named])
+    with pytest.raises(BadInput, match="'above' is what 'top' was called before"):
+        classes.checked("above")
+    assert classes.renames == {"above": "top"}
+    assert classes.renamed("top", "above") == {"names": {"up": ["top", "above"]}}
+    assert classes.renamed("top", "up") == {"names": {"up": ["top", "up"]}}
+
+
 def test_a_name_that_was_taken_back_is_in_nobodys_way(console: Console) -> None:
     console.name(1, [COWS], "Cow")
     with pytest.raises(BadInput, match="in case or blanks only"):
@@ -188,8 +200,9 @@ def test_what_is_learned(console: Console, store: Store) -> None:
     job = store.job(lessons.learn(console, 1, person="ann"))
     assert job is not None
     answers = json.loads((console.folder(1) / job.about["answers"]).read_text())
-    assert answers == {f"cow-{i}": "cow" for i in range(30, 42)} | {"hen-42": "dog"}
-    assert job.about["keys"] == {"cow": "cwo", "dog": "dog"}
+    assert answers == {f"cow-{i}": "cow" for i in range(30, 42)} | {"hen-42": "hound"}
+    assert job.about["keys"] == {"cow": "cwo", "hound": "dog"}
+    assert job.about["renames"] == {"dog": "hound"}
     with pytest.raises(BadInput, match="changed already"):
         lessons.learn(console, 1)
 

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("pyarrow")
 
 from cilf import service
-from cilf.console import lessons
+from cilf.console import lessons, overview
 from cilf.console.drift import shift
 from cilf.console.service import Console
 from cilf.console.store import Job, Store
@@ -138,6 +138,33 @@ def test_from_a_window_to_a_new_version_and_back(desk: Desk, tmp_path: Path) -> 
     assert desk.work().status == "done"
     assert desk.console.model()["version"] == 1
     assert not desk.console.classes().is_learned("up")
+    desk.store.close()
+
+
+def test_the_model_takes_over_a_new_name_when_it_learns(desk: Desk, tmp_path: Path) -> None:
+    new = write_points(tmp_path / "new.csv", {"left": 20, "right": 20, "up": 40}, 1)
+    for name, labels in (("west", ["up"]), ("sunset", ["up", "high"])):
+        window = desk.console.add_window(str(new)).id
+        assert desk.work().status == "done"
+        opened = desk.console.opened(window)
+        rows = [row for row, identity in enumerate(opened.gallery.ids) if "up" in identity]
+        desk.console.label(window, {row: labels[row % len(labels)] for row in rows[:30]})
+        desk.console.rename("left" if name == "west" else "west", name)
+        lessons.learn(desk.console, window, force=True)
+        done = desk.work()
+        assert done.status == "done", done.problem
+        assert desk.console.model()["classes"][0] == name
+        assert service.predict(desk.model, new).counts[name] >= 15
+        assert desk.console.classes().key(name) == "left"
+        assert not desk.console.classes().renames
+    listed = {known["name"]: known for known in overview.class_list(desk.console)}
+    assert (listed["sunset"]["since"], listed["sunset"]["n_labels"]) == (1, 48)
+    assert listed["sunset"]["earlier"] == ["left", "west"]
+    assert [len(listed[name]["counts"]) for name in ("sunset", "right", "up")] == [2, 2, 2]
+    assert "west" in desk.console.window(window).facts["drift"]  # called "left" in the first one
+    assert ModelFolder(desk.model).former_names() == {"left": "sunset", "west": "sunset"}
+    ModelFolder(desk.model).rollback(1)
+    assert "left" in service.predict(desk.model, new).counts
     desk.store.close()
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -143,3 +144,26 @@ def test_a_model_tells_about_itself(named_points: Path) -> None:
     assert (about.learner, about.shape, about.current) == ("iforest", (2,), 2)
     assert about.sizes.keys() == {1, 2}
     assert about.to_json()["history"][1]["labels"] == {"up": 30, "down": 30}
+
+
+def test_a_version_that_calls_a_class_otherwise(named_points: Path, edit: Any) -> None:
+    event = service.update("model", "found", renames={"left": "west"}).event
+    assert event is not None
+    assert event.about["renamed"] == {"left": "west"}
+    about = service.describe("model")
+    assert [(c.label, c.since, c.n_labels) for c in about.classes[:2]] == [
+        ("west", 1, 48), ("right", 1, 48),
+    ]  # fmt: skip
+
+    def name_lefts(row: dict[str, str]) -> None:
+        row["name"] = "left" if row["identity"].startswith("left") else ""
+
+    edit(named_points / "found" / "findings.csv", name_lefts)
+    again = service.update("model", "found/findings.csv")  # by its former name
+    assert again.new_classes == []
+    assert again.event is not None
+    assert again.event.about["labels"] == {"west": 20}
+    with pytest.raises(BadInput, match="has learned all 20 labels"):
+        service.update("model", "found/findings.csv")
+    with pytest.raises(BadInput, match="two classes the name 'right'"):
+        service.update("model", "found", renames={"west": "right"})

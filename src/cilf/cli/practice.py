@@ -165,7 +165,7 @@ def update(
     """Learn the names that were given: the model's next version."""
     from cilf import service
 
-    limit = {} if tolerance is None else {"tolerance": tolerance}
+    limit: dict[str, Any] = {} if tolerance is None else {"tolerance": tolerance}
     try:
         with terminal.progress():
             updated = service.update(
@@ -365,6 +365,8 @@ def _history_row(event: Event, sizes: Mapping[int, int]) -> tuple[str, str, str]
         new = ", ".join(about.get("new_classes", ())) or "none"
         what = f"update: {about.get('n_labels')} labels from {about.get('source')}{forced}"
         what = f"{what}; new classes: {new}"
+        renamed = [f"{old} is {name} now" for old, name in about.get("renamed", {}).items()]
+        what = "; ".join([what, *renamed])
     else:
         what = f"rollback from version {event.before}"
     if event.makes_version:

@@ -1,7 +1,8 @@
 """What classes are called: a name that people can change, whatever the model calls the class.
 
 A class has a key, which is its first name and never changes; groups refer to that. What it is
-called now is its display name. What the model calls it is the name it had when it was taught.
+called now is its display name. What the model calls it is the name it had when the model learned
+last.
 """
 
 from __future__ import annotations
@@ -62,8 +63,14 @@ class Classes:
         """What a class of the model is called now."""
         return self.display(self.key_of_label(label))
 
+    @property
+    def renames(self) -> dict[str, str]:
+        """What the model calls a class -> what it is called now, where that is not the same."""
+        called = {label: self.shown(label) for label in self.model}
+        return {label: name for label, name in called.items() if name != label}
+
     def label(self, key: str) -> str:
-        """What the model calls a class, or will be told to."""
+        """What the model calls a class; its name if the model does not know it."""
         known = (label for label in self.model if self.key_of_label(label) == key)
         return next(known, self.display(key))
 
@@ -88,7 +95,7 @@ class Classes:
             raise BadInput(f"name: give 1 to {LONGEST} characters that can be seen.")
         validation.labels([name], n=1, name="name")
         check_spelling([name], list(self.names.values()))
-        other = self.names.get(name)
+        other = self.names.get(self.key_of_label(name))  # of this first name, or so in the model
         if other is not None and other != name:
             raise BadInput(f"name: {name!r} is what {other!r} was called before: choose another.")
         return name
@@ -100,7 +107,7 @@ class Classes:
             raise BadInput(f"class {old!r} is not there: it may have got another name.")
         others = {k: v for k, v in self.names.items() if k != key}
         name = as_compared(new)
-        if name != key:  # a name may be like the one that it replaces
+        if self.key_of_label(name) != key:  # a name may be like the one that it replaces
             name = self._with(others).checked(new)
         if name in others.values():
             raise BadInput(f"name: {name!r} is another class: move instances there instead.")

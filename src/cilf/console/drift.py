@@ -10,7 +10,7 @@ import numpy as np
 
 from cilf.core.types import Array, Floats
 from cilf.service.findings import Findings
-from cilf.service.models import load_model
+from cilf.service.models import ModelFolder, load_model
 
 FEWEST = 5  # instances of a class on either side
 MOST = 50
@@ -23,7 +23,9 @@ def drifts(model: Path, findings: Findings, earlier: Iterable[Findings]) -> dict
     Both windows are seen by the same model, so that only the instances differ. Classes that were
     not seen lately, or of which there are few, are left out.
     """
-    now, then = _members(findings), _last_seen(earlier)
+    former = ModelFolder(model).former_names()
+    then = {former.get(label, label): X for label, X in _last_seen(earlier).items()}
+    now = _members(findings)
     shared = [label for label in now if label in then]
     if not shared:
         return {}

@@ -30,25 +30,29 @@ def _require_idle(console: Console, *kinds: str) -> None:
 
 
 def learn(console: Console, window: int, *, force: bool = False, person: str = "") -> int:
-    """Have the model learn the names of a window, as they are now; the job."""
+    """Have the model learn the names of a window, and those of its classes, as they are now.
+
+    Returns the job.
+    """
     opened, classes = console.opened(window), console.classes()
     with opened.lock:
         labels, version = opened.taught, opened.state.version
     if not labels:
         raise BadInput("nothing has a name yet: name some groups first.")
-    keys = {classes.label(key): key for key in set(labels.values())}
-    if len(keys) < len(set(labels.values())):
-        raise BadInput("two classes would get the same name in the model: rename one.")
+    renames = classes.renames
+    keys = {classes.display(key): key for key in set(labels.values())}
+    keys |= {name: classes.key_of_label(label) for label, name in renames.items()}
     ids = opened.gallery.ids
-    answers = {ids[row]: classes.label(key) for row, key in labels.items()}
+    answers = {ids[row]: classes.display(key) for row, key in labels.items()}
     path = console.folder(window) / _answers(version)
     with console.lock:
         _require_idle(console, "learn", "rollback")
         make_folder(path.parent)
         replace_file(path, json.dumps(answers, ensure_ascii=False).encode())
         return console.store.add_job(
-            "learn", window, answers=path.name, keys=keys, force=force, person=person
-        )
+            "learn", window, answers=path.name, keys=keys, renames=renames, force=force,
+            person=person,
+        )  # fmt: skip
 
 
 def is_taught(console: Console, job: Job) -> bool:

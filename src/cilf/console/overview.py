@@ -105,8 +105,8 @@ def class_list(console: Console) -> list[dict[str, Any]]:
             "name": classes.display(key),
             "learned": classes.is_learned(key),
             "label": classes.label(key),
-            "since": _since(model, classes, key),
-            "n_labels": _n_labels(model, classes, key),
+            "since": model["sizes"].get(classes.label(key), {}).get("since"),
+            "n_labels": model["sizes"].get(classes.label(key), {}).get("n_labels", 0),
             "counts": [{"window": w.window.id, "n": w.all[key]} for w in windows if w.all[key]],
             "earlier": _earlier_names(changes, key, classes.display(key)),
             "examples": _examples(console, windows, classes, key),
@@ -114,22 +114,6 @@ def class_list(console: Console) -> list[dict[str, Any]]:
         for key in classes.names
         if classes.is_learned(key) or any(w.all[key] for w in windows)
     ]
-
-
-def _since(model: Any, classes: Classes, key: str) -> int | None:
-    for event in model["events"]:
-        if any(classes.key_of_label(label) == key for label in event.get("new_classes", ())):
-            return int(event["version"])
-    return None
-
-
-def _n_labels(model: Any, classes: Classes, key: str) -> int:
-    return sum(
-        n
-        for event in model["events"]
-        for label, n in event.get("labels", {}).items()
-        if classes.key_of_label(label) == key
-    )
 
 
 def _earlier_names(changes: list[Any], key: str, now: str) -> list[str]:

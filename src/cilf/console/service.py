@@ -425,7 +425,7 @@ class Console:
         return used
 
     def rename(self, old: str, new: str, *, person: str = "", version: int | None = None) -> Event:
-        """Call a class by another name from now on, whatever the model calls it."""
+        """Call a class by another name from now on; the model does when it learns next."""
         classes = self.classes()
         patch = classes.renamed(old, new)
         if version is not None:
@@ -472,8 +472,12 @@ class Console:
     # ------------------------------------------------------------- the model
 
     def model(self) -> Mapping[str, Any]:
-        """What the worker has said about the model: classes (its own names), version, events."""
-        return self.store.fact("model") or {"version": None, "classes": [], "events": []}
+        """What the worker has said about the model.
+
+        Its version, its classes (as it calls them), how many labels each has, and its events.
+        """
+        nothing: dict[str, Any] = {"version": None, "classes": [], "sizes": {}, "events": []}
+        return nothing | (self.store.fact("model") or {})
 
     def require_model(self) -> None:
         if self.model()["version"] is None and not self.store.jobs(statuses=[QUEUED, RUNNING]):

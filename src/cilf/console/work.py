@@ -197,6 +197,7 @@ class Worker:
                     findings=folder / "findings",
                     force=job.about["force"],
                     note=note,
+                    renames=job.about.get("renames"),
                 )
             except service.WouldForget as refused:
                 return refused.outcome.to_json() | {"refused": True, "why": str(refused)}

@@ -21,7 +21,7 @@ from cilf.learners import make
 from cilf.service.comparison import ClassChange, Score, hurt, mean_loss, taught, too_much
 from cilf.service.findings import Findings
 from cilf.service.labels import Answers, read_answers
-from cilf.service.models import FIT, UPDATE, Event, ModelFolder, Taught, load_model
+from cilf.service.models import FIT, UPDATE, Event, ModelFolder, Taught, load_model, renamed
 from cilf.service.reading import describe_reading, read_labelled, read_new
 from cilf.service.spreadsheets import table_bytes
 
@@ -154,6 +154,7 @@ def update(
     tolerance: float = TOLERANCE,
     force: bool = False,
     note: str | None = None,
+    renames: Mapping[str, str] | None = None,
 ) -> Updated:
     """Teach a model the names that somebody gave; its next version is the current one then.
 
@@ -164,6 +165,7 @@ def update(
         tolerance: accuracy that old classes may lose on average, and one of them three times that.
         force: keep the new version whatever it costs.
         note: kept in the log.
+        renames: classes that the new version calls otherwise, ``{old: new}``.
     """
     validation.number("tolerance", tolerance, least=0.0, most=1.0)
     folder = ModelFolder.open(model)
@@ -171,9 +173,13 @@ def update(
         about, answers = read_answers(labels, findings)
         _require_same_model(folder, about)
         learner = folder.learner()
+        if renames:
+            learner.rename(dict(renames.items()))
+        former = renamed(folder.former_names(), renames or {})
+        answers = _as_called_now(answers, former)
         old = learner.classes_.tolist()
         check_spelling(answers.labels.tolist(), old)
-        answers = _untaught(folder, about, answers)
+        answers = _untaught(folder, about, answers, former)
         changes = taught(learner, about.instances(answers.rows), answers.labels)
         arrived = learner.classes_.tolist()[len(old) :]
         outcome = Updated(None, len(answers.labels), arrived, changes)
@@ -187,6 +193,7 @@ def update(
                 outcome,
             )
         origin = _origin(about, answers, outcome, problem is not None, note)
+        origin |= {"renamed": dict(renames)} if renames else {}
         lesson = Taught(about.found.ids[answers.rows], answers.labels)
         return replace(outcome, event=folder.add(learner, UPDATE, origin, lesson))
 
@@ -199,13 +206,24 @@ def _require_same_model(folder: ModelFolder, about: Findings) -> None:
         )
 
 
-def _untaught(folder: ModelFolder, about: Findings, answers: Answers) -> Answers:
+def _as_called_now(answers: Answers, former: Mapping[str, str]) -> Answers:
+    """The answers with the present names of classes that have got another one."""
+    for name in sorted(set(answers.labels.tolist()) & former.keys()):
+        notice(f"{name!r} is called {former[name]!r} now: that is what is learned")
+    labels = [former.get(label, label) for label in answers.labels.tolist()]
+    return replace(answers, labels=np.array(labels, dtype=str))
+
+
+def _untaught(
+    folder: ModelFolder, about: Findings, answers: Answers, former: Mapping[str, str]
+) -> Answers:
     """The answers without those that the model has learned already."""
     known: dict[str, str] = {}
     for event in folder.lineage():
         if event.about.get("findings") == about.id:
             past = folder.taught(event.version)
-            known |= zip(past.ids.tolist(), past.labels.tolist(), strict=True)
+            labels = (former.get(label, label) for label in past.labels.tolist())
+            known |= zip(past.ids.tolist(), labels, strict=True)
     ids = about.found.ids[answers.rows].tolist()
     pairs = zip(ids, answers.labels.tolist(), strict=True)
     fresh = np.array([known.get(identity.strip()) != label for identity, label in pairs])

@@ -146,6 +146,13 @@ class ModelFolder:
             back.append(event)
         return back[::-1]
 
+    def former_names(self) -> dict[str, str]:
+        """Names that classes of the current version had before -> what they are called now."""
+        now: dict[str, str] = {}
+        for event in self.lineage():
+            now = renamed(now, event.about.get("renamed", {}))
+        return now
+
     def version_path(self, number: int) -> Path:
         return self.path / VERSIONS / f"{number:04d}"
 
@@ -265,6 +272,19 @@ class ModelFolder:
 
     def _damaged(self, why: str) -> BadInput:
         return BadInput(f"the model in {self.path} is damaged ({why}): restore it from a copy.")
+
+
+def renamed(now: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
+    """Former names of classes -> present ones, after these classes got other names.
+
+    >>> renamed({"dgo": "dog"}, {"dog": "hound"})
+    {'dgo': 'hound', 'dog': 'hound'}
+    >>> renamed({"dog": "hound"}, {"hound": "dog"})
+    {'hound': 'dog'}
+    """
+    after = {former: names.get(name, name) for former, name in now.items()} | dict(names)
+    given = set(names.values())
+    return {former: name for former, name in after.items() if former not in given}
 
 
 def _texts(values: Iterator[str]) -> Array:

@@ -77,6 +77,9 @@ def _known_classes(learner: Learner, lineage: Sequence[Event]) -> list[KnownClas
     taught: Counter[str] = Counter()
     since: dict[str, int] = {}
     for event in lineage:
+        names = event.about.get("renamed", {})
+        taught = Counter({names.get(label, label): n for label, n in taught.items()})
+        since = {names.get(label, label): version for label, version in since.items()}
         taught.update(event.about.get("labels", {}))
         since |= dict.fromkeys(event.about.get("new_classes", ()), event.version)
     return [
