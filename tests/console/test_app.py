@@ -190,8 +190,15 @@ def test_pages(client: TestClient) -> None:
     assert client.get("/windows/7").status_code == 404
     assert client.get("/static/../app.py").status_code == 404
     assert "http" not in client.get("/static/console.js").text
-    for part in ("groups", "ask", "history", "learn", "members?group=1"):
+    for part in ("groups", "known", "ask", "history", "learn", "members?group=1"):
         assert client.get(f"/windows/1/part/{part}").status_code == 200, part
+
+
+def test_a_window_can_have_more_groups_than_were_found(client: TestClient) -> None:
+    post(client, "label", rows=[0], name="cat")
+    post(client, "split", group=COWS, rows=[30])
+    page = client.get("/part/windows").text
+    assert "<td>1 of 4</td>" in page
 
 
 def test_stream_and_classes(client: TestClient, console: Console) -> None:

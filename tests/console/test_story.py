@@ -366,6 +366,24 @@ def test_chosen_instances_go_into_a_known_class_and_groups_are_let_alone(
     page.context.close()
 
 
+def test_what_is_known_is_counted_anew(browser: Any, ready: Server) -> None:
+    page = open_page(browser, ready.url + "/windows/1")
+    desk = Desk(page)
+    cats = "#known [data-label='cat']"
+    page.click(f"{cats} summary")
+    page.click(f"{cats} .thumb >> nth=0")
+    version = desk.version()
+    page.keyboard.press("n")
+    page.keyboard.type("lynx")
+    page.keyboard.press("Enter")
+    desk.changed(version)
+    assert page.inner_text(f"{cats} summary").split() == ["cat", "19"]
+    page.wait_for_selector(f"{cats}[open] .thumb")
+    desk.press("u")
+    assert page.inner_text(f"{cats} summary").split() == ["cat", "20"]
+    page.context.close()
+
+
 def test_somebody_else_was_faster(browser: Any, ready: Server) -> None:
     page = open_page(browser, ready.url + "/windows/1")
     page.route("**/events?after=*", lambda route: route.abort())  # Ann has not seen it yet

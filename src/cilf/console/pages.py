@@ -184,6 +184,10 @@ def _window(app: FastAPI, console: Console, show: _Renderer) -> None:
     def groups(window: Window) -> HTMLResponse:
         return show("_groups.html", window=console.window(window), **_groups_view(console, window))
 
+    @app.get("/windows/{window}/part/known", include_in_schema=False)
+    def known(window: Window) -> HTMLResponse:
+        return show("_known.html", known=looking.known(console, window))
+
     @app.get("/windows/{window}/part/ask", include_in_schema=False)
     def ask(window: Window, strategy: Strategy = "representative") -> HTMLResponse:
         view = _ask_view(console, window, strategy)

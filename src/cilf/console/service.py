@@ -178,13 +178,14 @@ class Console:
         value: T = known[1]
         return value
 
-    def n_named(self, window: int) -> int:
-        """How many groups of a window have a name."""
+    def n_named(self, window: int) -> tuple[int, int]:
+        """How many groups of a window have a name, and how many there are."""
 
-        def figure() -> int:
+        def figure() -> tuple[int, int]:
             opened = self.opened(window)
             with opened.lock:
-                return sum(group.name is not None for group in opened.state.groups.values())
+                groups = list(opened.state.groups.values())
+            return sum(group.name is not None for group in groups), len(groups)
 
         return self.figured("named", window, figure)
 

@@ -311,13 +311,14 @@ async function busy(work) {
 
 const refresh = () => busy(async () => {
   const focused = document.activeElement?.closest("#groups");
-  const open = $$("#groups details[open]").map((box) => box.dataset.group);
+  const key = (box) => `${box.dataset.group} ${box.dataset.label || ""}`;
+  const open = $$(".work [data-members][open]").map(key);
   const path = `/windows/${desk.window}/part/`;
-  await Promise.all([put($("#groups"), `${path}groups`), put($("#ask"), askPath()), put($("#history"), `${path}history`), put($("#learn"), `${path}learn`), drawMap()]);
+  await Promise.all([put($("#groups"), `${path}groups`), put($("#known"), `${path}known`), put($("#ask"), askPath()), put($("#history"), `${path}history`), put($("#learn"), `${path}learn`), drawMap()]);
   const there = new Set(cards().map(numberOf));
   desk.groups = new Set([...desk.groups].filter((group) => there.has(group)));
   if (!there.has(desk.current)) desk.current = cards().length ? numberOf(cards()[0]) : null;
-  cards().filter((card) => open.includes(card.dataset.group)).forEach((card) => { $("details", card).open = true; });
+  $$(".work [data-members]").filter((box) => open.includes(key(box))).forEach((box) => { box.open = true; });
   marked();
   pressed();
   if (focused) select(cards().find((card) => numberOf(card) === desk.current));
