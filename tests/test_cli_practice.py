@@ -16,6 +16,7 @@ import pytest
 from PIL import Image
 
 import cilf
+from cilf import service
 from cilf.data import load_dataset
 from cilf.terminal import UNDEFINED
 
@@ -163,6 +164,14 @@ def test_json_is_the_only_thing_on_standard_output(vectors: Any) -> None:
     assert json.loads(vectors("model", "model", "--json").out)["current"] == 2
     back = json.loads(vectors("rollback", "model", "--json").out)
     assert (back["model"], back["version"], back["before"]) == ("model", 1, 2)
+
+
+def test_history_says_what_classes_are_called_now(vectors: Any) -> None:
+    name_all("cat")
+    service.update("model", "found", renames={"ant": "emmet"})
+    history = " ".join(vectors("model", "model").out.split())
+    assert "new classes: cat; ant is emmet now;" in history
+    assert "emmet" in vectors("predict", "model", "new.csv").out
 
 
 def test_predictions_go_to_a_file(vectors: Any) -> None:

@@ -194,6 +194,19 @@ def test_pages(client: TestClient) -> None:
         assert client.get(f"/windows/1/part/{part}").status_code == 200, part
 
 
+def test_the_classes_page_says_where_versions_came_from(
+    client: TestClient, console: Console
+) -> None:
+    taught = {"event": "update", "version": 2, "before": 1, "time": "2026-01-02T00:00:00+00:00"}
+    taught |= {"n_labels": 1, "data": "monday", "renamed": {"dog": "hound"}, "new_classes": []}
+    model = console.model()
+    console.store.put_fact("model", {**model, "events": [*model["events"], taught]})
+    page = client.get("/classes").text
+    assert "fit from zoo" in page
+    assert "update, 1 label from monday; dog is hound now" in page
+    assert "since version 1, 30 labels" in page
+
+
 def test_a_window_can_have_more_groups_than_were_found(client: TestClient) -> None:
     post(client, "label", rows=[0], name="cat")
     post(client, "split", group=COWS, rows=[30])

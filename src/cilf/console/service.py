@@ -120,7 +120,7 @@ class Console:
         if self.roots is not None and not any(real.is_relative_to(root) for root in self.roots):
             raise BadInput(f"{what}: {source!r} lies outside of what may be read (see --data).")
         if not there:
-            raise BadInput(f"{what}: {source!r} is not there.")
+            raise BadInput(f"{what}: {source!r} is not there: check how it is written.")
         return path.absolute()
 
     def add_upload(self, kept: Path, name: str, budget: int = BUDGET) -> WindowRow:

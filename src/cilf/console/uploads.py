@@ -67,7 +67,7 @@ def _kept(uploads: list[Upload], folder: Path) -> Path:
     if not uploads:
         raise BadInput("files: choose images, a ZIP file of images, or one table.")
     if len(uploads) > MOST_FILES:
-        raise TooLarge(f"files: {len(uploads)} are more than {MOST_FILES}.")
+        raise TooLarge(f"files: {len(uploads)} are more than {MOST_FILES}: send fewer.")
     kinds = {Path(name.lower()).suffix for name, _ in uploads}
     if kinds & set(TABLES):
         if len(uploads) > 1:
@@ -80,9 +80,9 @@ def _kept(uploads: list[Upload], folder: Path) -> Path:
         else:
             left -= _image(name, content, taken)
         if left < 0:
-            raise TooLarge(f"files: more than {MOST_BYTES // MEGA} MB in all.")
+            raise TooLarge(f"files: more than {MOST_BYTES // MEGA} MB in all: send fewer.")
     if not taken.used:
-        raise BadInput("files: there is no image in them.")
+        raise BadInput("files: there is no image in them: send images, or one table.")
     return folder
 
 
@@ -140,7 +140,9 @@ def _check_image(path: Path) -> None:
         raise BadInput(f"{path.name} is no image that can be read ({head.reason}): leave it out.")
     height, width = head.size
     if width * height > MOST_PIXELS:
-        raise TooLarge(f"{path.name} has {width} x {height} pixels, more than {MOST_PIXELS:,}.")
+        raise TooLarge(
+            f"{path.name} has {width} x {height} pixels, more than {MOST_PIXELS:,}: shrink it."
+        )
 
 
 def _copied(content: BinaryIO, path: Path, most: int) -> int:
@@ -149,7 +151,7 @@ def _copied(content: BinaryIO, path: Path, most: int) -> int:
         while chunk := content.read(CHUNK):
             size += len(chunk)
             if size > most:
-                raise TooLarge(f"{path.name} is larger than {most // MEGA} MB.")
+                raise TooLarge(f"{path.name} is larger than {most // MEGA} MB: send less.")
             file.write(chunk)
     return size
 
@@ -186,9 +188,10 @@ def _is_wanted(member: zipfile.ZipInfo) -> bool:
 
 def _check_sizes(name: str, members: list[zipfile.ZipInfo]) -> None:
     if len(members) > MOST_FILES:
-        raise TooLarge(f"{name} holds {len(members)} images, more than {MOST_FILES}.")
+        raise TooLarge(f"{name} holds {len(members)} images, more than {MOST_FILES}: send less.")
     if sum(member.file_size for member in members) > MOST_UNPACKED:
-        raise TooLarge(f"{name} would take more than {MOST_UNPACKED // MEGA} MB unpacked.")
+        most = MOST_UNPACKED // MEGA
+        raise TooLarge(f"{name} would take more than {most} MB unpacked: send less.")
 
 
 # ----------------------------------------------------------------- tables
@@ -215,15 +218,16 @@ def _check_parquet(path: Path) -> None:
             about = file.metadata
             size = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
             if size > MOST_UNPACKED:
-                raise TooLarge(f"{path.name} would take more than {MOST_UNPACKED // MEGA} MB.")
+                most = MOST_UNPACKED // MEGA
+                raise TooLarge(f"{path.name} would take more than {most} MB: send less.")
             if about.num_rows > MOST_ROWS:
-                raise TooLarge(f"{path.name} has more than {MOST_ROWS:,} rows.")
+                raise TooLarge(f"{path.name} has more than {MOST_ROWS:,} rows: send fewer.")
             for batch in file.iter_batches(batch_size=1000):
                 _refuse_paths(path, (v for v in _texts(batch.to_pylist())))
     except BadInput:
         raise
     except Exception as error:
-        raise BadInput(f"{path.name} is no parquet file that can be read.") from error
+        raise BadInput(f"{path.name} is no readable parquet file: write it anew.") from error
 
 
 def _cells(path: Path) -> Iterator[str]:
