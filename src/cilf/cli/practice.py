@@ -18,6 +18,7 @@ from cilf.cli.options import (
     LabelColumn,
     SkipBad,
     TestShare,
+    given,
     require_outside,
 )
 from cilf.errors import BadConfig
@@ -71,15 +72,15 @@ def fit(
     from cilf import service
 
     require_outside(data, out)
-    options = {"label": label, "column": column, "size": size, "test_share": test_share}
-    loading = {name: value for name, value in options.items() if value is not None}
     with terminal.progress():
         fitted = service.fit(
             data,
             out,
             learner=learner,
             parameters={"seed": seed} | _parameters(changes or []),
-            loading=loading | ({"skip_bad": True} if skip_bad else {}),
+            loading=given(
+                label=label, column=column, size=size, test_share=test_share, skip_bad=skip_bad
+            ),
             again=again,
             note=note,
         )
@@ -165,7 +166,7 @@ def update(
     """Learn the names that were given: the model's next version."""
     from cilf import service
 
-    limit: dict[str, Any] = {} if tolerance is None else {"tolerance": tolerance}
+    limit = given(tolerance=tolerance)
     try:
         with terminal.progress():
             updated = service.update(
