@@ -182,6 +182,16 @@ def test_what_the_model_calls_a_class_is_no_name_for_another_one() -> None:
     assert classes.renamed("top", "up") == {"names": {"up": ["top", "up"]}}
 
 
+def test_a_name_that_another_store_gave_the_model(console: Console, store: Store) -> None:
+    model = console.model()
+    taught = {"event": "update", "version": 2, "before": 1, "renamed": {"dog": "hound"}}
+    told = {"version": 2, "classes": ["cat", "hound"], "events": [*model["events"], taught]}
+    store.put_fact("model", {**model, **told})
+    assert looking.known(console, 1) == {"cat": 20, "hound": 10}  # found when it was "dog"
+    assert console.classes().key("hound") == "dog"
+    assert not console.classes().renames
+
+
 def test_a_name_that_was_taken_back_is_in_nobodys_way(console: Console) -> None:
     console.name(1, [COWS], "Cow")
     with pytest.raises(BadInput, match="in case or blanks only"):

@@ -27,12 +27,20 @@ class Classes:
     ('cat', None)
     """
 
-    def __init__(self, model: Iterable[str] = (), events: Iterable[Event] = ()) -> None:
+    def __init__(
+        self,
+        model: Iterable[str] = (),
+        events: Iterable[Event] = (),
+        renamed: Iterable[Mapping[str, str]] = (),  # what the model calls otherwise, in order
+    ) -> None:
         self.names: dict[str, str] = {}  # key -> display name
         self._key_of: dict[str, str] = {}  # the model's label -> key
         self.version = 0
         for happened in events:
             self._apply(happened)
+        for names in renamed:  # by another store, if it is not among the events
+            for old, new in names.items():
+                self._key_of.setdefault(new, self.key_of_label(old))
         self.model = list(model)
         for label in self.model:
             self.names.setdefault(self.key_of_label(label), label)

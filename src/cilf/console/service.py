@@ -387,7 +387,9 @@ class Console:
     # ------------------------------------------------------------- classes
 
     def classes(self) -> Classes:
-        return Classes(self.model()["classes"], self.store.events(CLASSES))
+        model = self.model()
+        renamed = [event.get("renamed", {}) for event in model["events"]]
+        return Classes(model["classes"], self.store.events(CLASSES), renamed)
 
     def _key(self, typed: str, person: str) -> str:
         """The class of this name, which is made if there is none."""
