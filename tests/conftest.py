@@ -1,7 +1,9 @@
-"""What the tests of the command line share."""
+"""What tests of several parts share: commands, and a browser."""
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,3 +31,22 @@ def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
         return Outcome(int(left.value.code or 0), printed.out, printed.err)
 
     return command
+
+
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A real one; tests that want it are skipped where there is none."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("no chromium on the path")
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as started:
+        launched = started.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield launched
+        launched.close()

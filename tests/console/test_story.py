@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -23,26 +22,10 @@ from cilf.data import load_dataset
 from .conftest import put_model, put_window
 from .servers import Server, serving
 
-CHROMIUM = shutil.which("chromium")
-FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-]  # fmt: skip
 OVERFLOW = "document.documentElement.scrollWidth - window.innerWidth"
 CONTROLS = {"button", "link", "textbox", "checkbox", "combobox", "spinbutton", "progressindicator"}
 SLOW = 300_000  # milliseconds, for a machine with much else to do
 NEW = {"5": "five", "6": "six"}
-
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as started:
-        launched = started.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield launched
-        launched.close()
 
 
 @pytest.fixture(scope="module")

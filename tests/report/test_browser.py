@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +11,10 @@ import pytest
 from cilf.evaluate.records import RunFolder
 from cilf.report import write_report
 
-CHROMIUM = shutil.which("chromium")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
 OVERFLOW = "document.documentElement.scrollWidth - window.innerWidth"
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path")
 
 MakeRun = Callable[..., RunFolder]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as started:
-        launched = started.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield launched
-        launched.close()
 
 
 @pytest.fixture(scope="module")

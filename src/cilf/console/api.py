@@ -44,11 +44,9 @@ Group = Annotated[int, Path(ge=1, le=LARGEST, description="The number of a group
 def routes(console: Console) -> APIRouter:
     """All routes under /api."""
     api = APIRouter(prefix="/api", responses=PROBLEMS)
-    _windows(api, console)
-    _looking(api, console)
-    _verbs(api, console)
-    _labels(api, console)
-    _model(api, console)
+    parts = (_windows, _groups, _instances, _happenings, _verbs, _classes, _labels, _model)
+    for add in parts:
+        add(api, console)
     return api
 
 
@@ -103,7 +101,7 @@ def _windows(api: APIRouter, console: Console) -> None:
 # ----------------------------------------------------------------- looking
 
 
-def _looking(api: APIRouter, console: Console) -> None:
+def _groups(api: APIRouter, console: Console) -> None:
     @api.get("/windows/{window}/groups", tags=["looking"])
     def list_groups(window: Window) -> dict[str, Any]:
         """The groups of a window, what is known in it, and the version of all this."""
@@ -121,26 +119,6 @@ def _looking(api: APIRouter, console: Console) -> None:
             if not found:
                 raise NotThere(f"group {group} is not there.")
             return _counted(found[0]) | {"show": asdict(looking.sheet(console, window, group - 1))}
-
-    @api.get("/windows/{window}/instances", tags=["looking"])
-    def list_instances(
-        window: Window,
-        group: Annotated[int | None, Query(ge=0, le=LARGEST, description="0: known ones")] = None,
-        label: Annotated[bodies.Text | None, Query(description="A known class")] = None,
-        start: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
-        most: Annotated[int, Query(ge=1, le=500)] = 60,
-    ) -> dict[str, Any]:
-        """A page of instances, typical ones first."""
-        number = None if group is None else group - 1
-        total, rows = looking.members(console, window, number, label, start, most)
-        return {"total": total, "instances": instances_json(console, window, rows)}
-
-    @api.get("/windows/{window}/instances/{row}", tags=["looking"])
-    def get_instance(window: Window, row: Row) -> dict[str, Any]:
-        """One instance: its group, what it looks like, and its text if it is one."""
-        if row >= len(console.opened(window).gallery.ids):
-            raise NotThere(f"row {row} is not there.")
-        return instances_json(console, window, [row])[0]
 
     @api.get("/windows/{window}/map", tags=["looking"])
     def get_map(window: Window) -> dict[str, Any]:
@@ -162,6 +140,28 @@ def _looking(api: APIRouter, console: Console) -> None:
             "labels": known,
         }
 
+
+def _instances(api: APIRouter, console: Console) -> None:
+    @api.get("/windows/{window}/instances", tags=["looking"])
+    def list_instances(
+        window: Window,
+        group: Annotated[int | None, Query(ge=0, le=LARGEST, description="0: known ones")] = None,
+        label: Annotated[bodies.Text | None, Query(description="A known class")] = None,
+        start: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
+        most: Annotated[int, Query(ge=1, le=500)] = 60,
+    ) -> dict[str, Any]:
+        """A page of instances, typical ones first."""
+        number = None if group is None else group - 1
+        total, rows = looking.members(console, window, number, label, start, most)
+        return {"total": total, "instances": instances_json(console, window, rows)}
+
+    @api.get("/windows/{window}/instances/{row}", tags=["looking"])
+    def get_instance(window: Window, row: Row) -> dict[str, Any]:
+        """One instance: its group, what it looks like, and its text if it is one."""
+        if row >= len(console.opened(window).gallery.ids):
+            raise NotThere(f"row {row} is not there.")
+        return instances_json(console, window, [row])[0]
+
     @api.get(
         "/windows/{window}/thumbs/{row}.png",
         tags=["looking"],
@@ -176,6 +176,8 @@ def _looking(api: APIRouter, console: Console) -> None:
         forever = {"Cache-Control": "private, max-age=31536000, immutable"}
         return Response(gallery.thumb(row), media_type="image/png", headers=forever)
 
+
+def _happenings(api: APIRouter, console: Console) -> None:
     @api.get("/windows/{window}/ask", tags=["looking"])
     def get_questions(
         window: Window, strategy: bodies.Strategy = "representative"
@@ -261,6 +263,8 @@ def _verbs(api: APIRouter, console: Console) -> None:
         """Take back one change, the last that stands if none is named."""
         return changed(console.undo(window, body.event, version=body.version, person=body.person))
 
+
+def _classes(api: APIRouter, console: Console) -> None:
     @api.get("/classes", tags=["classes"])
     def list_classes() -> dict[str, Any]:
         """Every class, what it is called in the model, and how many each window has of it."""
