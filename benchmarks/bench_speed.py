@@ -20,9 +20,9 @@ from pathlib import Path
 
 from cilf.benchmark import Bench, Grid
 from cilf.benchmark.engines import LocalEngine
+from cilf.benchmark.paper.make import chosen, open_bench
+from cilf.benchmark.paper.setup import Setup
 from cilf.benchmark.provenance import provenance
-from cilf.paper.make import chosen, open_bench
-from cilf.paper.setup import Setup
 
 RESULT = Path(__file__).parent / "results" / "bench_speed.json"
 

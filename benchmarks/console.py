@@ -32,9 +32,9 @@ from typing import Any
 import httpx
 import numpy as np
 
-from cilf import service
+from cilf import workflow
 from cilf.benchmark.provenance import provenance
-from cilf.console import looking
+from cilf.console import window_view
 from cilf.console.service import Console
 from cilf.console.store import Store
 
@@ -79,7 +79,7 @@ def prepared(folder: Path) -> None:
     for name, seed in (("first", 2), ("second", 3)):
         X, _ = images(N_IMAGES, range(N_CLASSES), seed)
         np.savez(folder / f"{name}.npz", x=X)
-    service.fit(str(folder / "known.npz"), folder / "store" / "model")
+    workflow.fit(str(folder / "known.npz"), folder / "store" / "model")
 
 
 def finished(client: httpx.Client, window: int) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def killed(store: Path, window: int, rounds: int) -> dict[str, int]:
                         acknowledged[row] = expected[row] = name
             killer.join()
         kept = Store(store)
-        labelled = looking.labelled(Console(kept, store / "model"), window, "")
+        labelled = window_view.labelled(Console(kept, store / "model"), window, "")
         kept.close()
         # The last request may have been written and killed before it was acknowledged.
         found = {row: labelled[row].label for row in expected}

@@ -26,9 +26,9 @@ import torch
 
 from cilf import CILF
 from cilf.benchmark.provenance import provenance
+from cilf.clustering import class_count
 from cilf.data import load_dataset
-from cilf.learners import cilf as method
-from cilf.learners import novel_count
+from cilf.learners.cilf import learner as method
 
 RESULT = Path(__file__).parent / "results" / "detect.json"
 TARGET = 2.0  # times the seconds with the number given
@@ -36,7 +36,7 @@ K_MAX = 10
 PARTS: dict[str, tuple[Any, str]] = {
     "looking": (CILF, "_look"),
     "clustering": (CILF, "_cluster"),
-    "counting": (novel_count, "excess_mass"),
+    "counting": (class_count, "excess_mass"),
     "validity": (method, "silhouette"),
     "tuning": (CILF, "_tune"),
 }

@@ -24,12 +24,12 @@ from marked import replace_marked
 from cilf.benchmark import RunConfig
 from cilf.benchmark.bench import CELLS
 from cilf.benchmark.grid import GridCell
+from cilf.benchmark.paper.comparison import FORGETTING, Score, best, score
+from cilf.benchmark.paper.make import chosen, make
+from cilf.benchmark.paper.published import COLUMNS
+from cilf.benchmark.paper.results import Cell, Results, finished, records
+from cilf.benchmark.paper.setup import DATA, JOINT, SYSTEMS, Setup
 from cilf.evaluate.records import RunFolder
-from cilf.paper.comparison import FORGETTING, Score, best, score
-from cilf.paper.make import chosen, make
-from cilf.paper.published import COLUMNS
-from cilf.paper.results import Cell, Results, finished, records
-from cilf.paper.setup import DATA, JOINT, SYSTEMS, Setup
 from cilf.report import Table
 from cilf.report.artefacts import INDEX
 from cilf.report.tables import MISSING

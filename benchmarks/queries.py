@@ -26,9 +26,9 @@ from cilf.benchmark import SCENARIOS, RunConfig, run_cell
 from cilf.benchmark.provenance import provenance
 from cilf.evaluate import summarize
 from cilf.evaluate.summary import mean
+from cilf.query.strategies import STRATEGIES
 from cilf.report import Table
 from cilf.report.tables import MISSING
-from cilf.stream.queries import STRATEGIES
 
 RESULTS = Path(__file__).parent / "results"
 SHARES = [0.02, 0.05, 0.1, 0.2, 0.5, 1.0]

@@ -24,7 +24,7 @@ from sklearn.metrics import silhouette_score
 from threadpoolctl import threadpool_limits
 
 from cilf.benchmark.provenance import provenance
-from cilf.learners.clustering import silhouette
+from cilf.clustering.silhouette import silhouette
 
 RESULT = Path(__file__).parent / "results" / "silhouette.json"
 TARGET_RATIO, TARGET_ERROR = 3.0, 1e-5

@@ -16,9 +16,9 @@ import pytest
 from PIL import Image
 
 import cilf
-from cilf import service
+from cilf import workflow
+from cilf.cli.terminal import UNDEFINED
 from cilf.data import load_dataset
-from cilf.terminal import UNDEFINED
 
 pytest.importorskip("pyarrow")
 
@@ -168,7 +168,7 @@ def test_json_is_the_only_thing_on_standard_output(vectors: Any) -> None:
 
 def test_history_says_what_classes_are_called_now(vectors: Any) -> None:
     name_all("cat")
-    service.update("model", "found", renames={"ant": "emmet"})
+    workflow.update("model", "found", renames={"ant": "emmet"})
     history = " ".join(vectors("model", "model").out.split())
     assert "new classes: cat; ant is emmet now;" in history
     assert "emmet" in vectors("predict", "model", "new.csv").out

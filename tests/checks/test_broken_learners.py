@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from cilf.checks import CHECKS, CheckFailed, check_learner, run_check
+from cilf.clustering import novel_clusters
 from cilf.core import Detection
 from cilf.core.random import torch_generator
 from cilf.errors import BadConfig
-from cilf.learners import splitting
 from cilf.learners.base import Learner
 from cilf.nn.memory import Memory
 
@@ -58,8 +58,8 @@ class Toy(Learner):
 
     def _detect(self, X, n_novel):
         novelty = self._novelty(X)
-        marked = splitting.at_least(n_novel or 0, novelty > self.reach * self._radius, novelty)
-        cluster, curve = splitting.split_marked(
+        marked = novel_clusters.at_least(n_novel or 0, novelty > self.reach * self._radius, novelty)
+        cluster, curve = novel_clusters.split_marked(
             torch.from_numpy(self._embed(X)), marked, n_novel,
             k_max=4, least_silhouette=0.3, generator=torch_generator(self.seed, "detect"),
         )  # fmt: skip

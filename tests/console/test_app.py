@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from cilf.console import looking, uploads
+from cilf.console import uploads, window_view
 from cilf.console.app import make_app
 from cilf.console.gallery import png
 from cilf.console.guard import Access
@@ -257,7 +257,7 @@ def test_people_look_while_others_change_things(console: Console) -> None:
     assert set(statuses) <= {200, 400, 404, 409}, statuses
     assert statuses[200] > 40
     again = Console(console.store, console.model_path)
-    assert looking.groups(again, 1) == looking.groups(console, 1)
+    assert window_view.groups(again, 1) == window_view.groups(console, 1)
 
 
 # ----------------------------------------------------------------- who may come

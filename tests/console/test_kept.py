@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from cilf.console import looking
+from cilf.console import window_view
 from cilf.console.service import Conflict, Console
 from cilf.console.state import Patch
 from cilf.console.store import CLASSES, Event, Store, Taken, now
@@ -61,7 +61,7 @@ def test_a_kill_loses_no_label(tmp_path: Path) -> None:
         console = Console(store, tmp_path / "model")
         kept = {
             row: one.label
-            for row, one in enumerate(looking.labelled(console, window, ""))
+            for row, one in enumerate(window_view.labelled(console, window, ""))
             if one.label
         }
         # The last request may have been written and killed before it was acknowledged.
@@ -115,8 +115,8 @@ def test_a_story_on_either_database(kept: Store) -> None:
     with pytest.raises(Conflict):
         console.name(window, [0], "calf", version=0)
     again = Console(kept, kept.folder / "model")
-    assert looking.groups(again, window) == looking.groups(console, window)
-    assert [group["name"] for group in looking.groups(again, window)] == [None, "cows"]
+    assert window_view.groups(again, window) == window_view.groups(console, window)
+    assert [group["name"] for group in window_view.groups(again, window)] == [None, "cows"]
 
 
 def test_the_log_takes_each_number_once(kept: Store) -> None:

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from cilf.console import lessons, looking, service
+from cilf.console import service, updates, window_view
 from cilf.console.classes import Classes
 from cilf.console.service import Conflict, Console, NotThere
 from cilf.console.store import Event, Lesson, Store
@@ -18,7 +18,7 @@ COWS, HENS = 0, 1
 
 def groups(console: Console, window: int = 1) -> dict[int, tuple[str | None, str, int]]:
     return {
-        g["group"]: (g["name"], g["status"], g["size"]) for g in looking.groups(console, window)
+        g["group"]: (g["name"], g["status"], g["size"]) for g in window_view.groups(console, window)
     }
 
 
@@ -29,8 +29,8 @@ def reopened(console: Console) -> Console:
 
 def test_groups_start_as_what_was_found(console: Console) -> None:
     assert groups(console) == {COWS: (None, "open", 12), HENS: (None, "open", 8)}
-    assert looking.groups(console, 1)[0]["nearest"] == "dog"
-    assert looking.known(console, 1) == {"cat": 20, "dog": 10}
+    assert window_view.groups(console, 1)[0]["nearest"] == "dog"
+    assert window_view.known(console, 1) == {"cat": 20, "dog": 10}
 
 
 def test_everything_is_there_after_a_restart(console: Console) -> None:
@@ -133,9 +133,9 @@ def test_rename_shows_everywhere_and_can_be_undone(console: Console) -> None:
     console.rename("cwo", "cow")
     console.rename("dog", "hound")
     assert groups(console)[COWS][0] == "cow"
-    assert looking.known(console, 1) == {"cat": 20, "hound": 10}
+    assert window_view.known(console, 1) == {"cat": 20, "hound": 10}
     console.undo_rename()
-    assert looking.known(console, 1) == {"cat": 20, "dog": 10}
+    assert window_view.known(console, 1) == {"cat": 20, "dog": 10}
     console.undo_rename()
     assert groups(reopened(console))[COWS][0] == "cwo"
     with pytest.raises(BadInput, match="nothing to take back"):
@@ -154,7 +154,7 @@ def test_two_people_rename(console: Console) -> None:
 def test_a_name_may_be_corrected_in_case_only_and_back(console: Console) -> None:
     console.rename("dog", "Dog")
     console.rename("Dog", "dog")
-    assert looking.known(console, 1) == {"cat": 20, "dog": 10}
+    assert window_view.known(console, 1) == {"cat": 20, "dog": 10}
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_a_name_that_another_store_gave_the_model(console: Console, store: Store
     taught = {"event": "update", "version": 2, "before": 1, "renamed": {"dog": "hound"}}
     told = {"version": 2, "classes": ["cat", "hound"], "events": [*model["events"], taught]}
     store.put_fact("model", {**model, **told})
-    assert looking.known(console, 1) == {"cat": 20, "hound": 10}  # found when it was "dog"
+    assert window_view.known(console, 1) == {"cat": 20, "hound": 10}  # found when it was "dog"
     assert console.classes().key("hound") == "dog"
     assert not console.classes().renames
 
@@ -207,23 +207,23 @@ def test_what_is_learned(console: Console, store: Store) -> None:
     console.rename("dog", "hound")
     console.label(1, {42: "hound"})
     console.simple(1, "reject", [HENS])
-    job = store.job(lessons.learn(console, 1, person="ann"))
+    job = store.job(updates.learn(console, 1, person="ann"))
     assert job is not None
     answers = json.loads((console.folder(1) / job.about["answers"]).read_text())
     assert answers == {f"cow-{i}": "cow" for i in range(30, 42)} | {"hen-42": "hound"}
     assert job.about["keys"] == {"cow": "cwo", "hound": "dog"}
     assert job.about["renames"] == {"dog": "hound"}
     with pytest.raises(BadInput, match="changed already"):
-        lessons.learn(console, 1)
+        updates.learn(console, 1)
 
 
 def test_the_first_decision_about_a_lesson_counts(console: Console, store: Store) -> None:
     console.name(1, [COWS], "cow")
-    job = lessons.learn(console, 1)
+    job = updates.learn(console, 1)
     store.add_lesson(Lesson(job, 1, 1, 1, "pending", {}))
-    lessons.decide(console, job, keep=True)
+    updates.decide(console, job, keep=True)
     with pytest.raises(Conflict, match="decided already"):
-        lessons.decide(console, job, keep=False)
+        updates.decide(console, job, keep=False)
     assert [job.kind for job in store.jobs()] == ["learn"]
 
 
@@ -235,20 +235,20 @@ def test_what_the_model_has_left_is_not_accepted(console: Console, store: Store)
         store.add_lesson(Lesson(7, 1, 2, 1, "pending", {}))
         if not decided:
             with pytest.raises(Conflict, match="has gone back since"):
-                lessons.decide(console, 7, keep=True)
+                updates.decide(console, 7, keep=True)
         else:
-            assert lessons.decide(console, 7, keep=True) is None
+            assert updates.decide(console, 7, keep=True) is None
 
 
 def test_the_model_does_one_thing_after_the_other(console: Console, store: Store) -> None:
     events = [*console.model()["events"], {"event": "update", "version": 2, "before": 1}]
     store.put_fact("model", {"version": 2, "classes": [], "events": events})
-    lessons.rollback(console, 1)
+    updates.rollback(console, 1)
     with pytest.raises(BadInput, match="changed already"):
-        lessons.rollback(console, 1)
+        updates.rollback(console, 1)
     store.add_lesson(Lesson(7, 1, 2, 1, "pending", {}))
     with pytest.raises(BadInput, match="changed already"):
-        lessons.decide(console, 7, keep=False)
+        updates.decide(console, 7, keep=False)
     assert store.lessons(job=7)[0].decision == "pending"
 
 
@@ -256,7 +256,7 @@ def test_nothing_named_is_nothing_to_learn(console: Console) -> None:
     console.name(1, [COWS], "cow")
     console.simple(1, "skip", [COWS])
     with pytest.raises(BadInput, match="nothing has a name yet"):
-        lessons.learn(console, 1)
+        updates.learn(console, 1)
 
 
 def test_split_by_itself(console: Console) -> None:
@@ -266,27 +266,27 @@ def test_split_by_itself(console: Console) -> None:
 
 
 def test_budget_is_spent_by_answers_and_given_back(console: Console) -> None:
-    assert looking.ask(console, 1, "representative")["left"] == 10
+    assert window_view.ask(console, 1, "representative")["left"] == 10
     console.label(1, {31: "cow"})
     console.name(1, [HENS], "hen")
-    asked = looking.ask(console, 1, "representative")
+    asked = window_view.ask(console, 1, "representative")
     assert (asked["spent"], asked["left"], len(asked["rows"])) == (2, 8, 8)
     console.undo(1)
-    assert looking.ask(console, 1, "mixed")["spent"] == 1
+    assert window_view.ask(console, 1, "mixed")["spent"] == 1
     console.set_budget(1, 1)
-    assert looking.ask(console, 1, "mixed")["rows"] == []
+    assert window_view.ask(console, 1, "mixed")["rows"] == []
 
 
 @pytest.mark.parametrize("strategy", ["random", "representative", "uncertain", "mixed"])
 def test_questions_are_about_open_groups_in_turns(console: Console, strategy: str) -> None:
-    rows = looking.ask(console, 1, strategy)["rows"]
+    rows = window_view.ask(console, 1, strategy)["rows"]
     assert len(set(rows)) == 10
     ids = console.opened(1).gallery.ids
     assert {ids[row][:3] for row in rows[:2]} == {"cow", "hen"}
 
 
 def test_corners_of_a_group(console: Console) -> None:
-    shown = looking.sheet(console, 1, COWS)
+    shown = window_view.sheet(console, 1, COWS)
     rows = [shown.medoid, *shown.nearest, *shown.farthest, *shown.random]
     assert len(rows) == 12
     assert set(rows) == set(range(30, 42))
@@ -296,20 +296,22 @@ def test_corners_of_a_group(console: Console) -> None:
 
 
 def test_members_are_paged(console: Console) -> None:
-    total, first = looking.members(console, 1, COWS, None, 0, 5)
-    _, second = looking.members(console, 1, COWS, None, 5, 50)
+    total, first = window_view.members(console, 1, COWS, None, 0, 5)
+    _, second = window_view.members(console, 1, COWS, None, 5, 50)
     assert total == 12
     assert sorted(first + second) == list(range(30, 42))
-    assert looking.members(console, 1, -1, "cat", 0, 100)[0] == 20
+    assert window_view.members(console, 1, -1, "cat", 0, 100)[0] == 20
 
 
 def test_labels_go_out_and_come_back(console: Console, store: Store) -> None:
     console.name(1, [COWS], "cow")
-    told = {row.identity: row.label for row in looking.labelled(console, 1, "") if row.label}
+    told = {row.identity: row.label for row in window_view.labelled(console, 1, "") if row.label}
     other = put_window(console, "second")
     assert console.take(other, told) is not None
     assert console.take(other, told) is None
-    again = {row.identity: row.label for row in looking.labelled(console, other, "") if row.label}
+    again = {
+        row.identity: row.label for row in window_view.labelled(console, other, "") if row.label
+    }
     assert again == told
     with pytest.raises(BadInput, match="1 identities are not in this window"):
         console.take(1, {"owl-1": "owl"})
@@ -338,10 +340,10 @@ def test_only_some_folders_may_be_read(store: Store, tmp_path_factory: pytest.Te
     store.put_fact("model", {"version": None, "classes": [], "events": []})
     for data in (str(outside), "hf:somebody/something"):
         with pytest.raises(BadInput, match="outside of what may be read"):
-            lessons.fit(console, data)
-    assert lessons.fit(console, "digits")
+            updates.fit(console, data)
+    assert updates.fit(console, "digits")
     with pytest.raises(BadInput, match="changed already"):
-        lessons.fit(console, str(inside))
+        updates.fit(console, str(inside))
 
 
 def test_memory_is_bounded(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,9 +12,11 @@ from cilf.core import Detection, Label, WindowRecord
 from cilf.core.types import Array
 from cilf.errors import BadConfig
 from cilf.evaluate import Asking, run_stream, steps
+from cilf.evaluate.run import shown_stream
 from cilf.learners.iforest import IForest
-from cilf.stream import Stream, choose_queries, self_taught
-from cilf.stream.queries import Query
+from cilf.query import choose_queries, self_taught
+from cilf.query.strategies import Query
+from cilf.stream import Stream
 
 
 class Spy(IForest):
@@ -77,7 +79,7 @@ class Scripted:
 
 
 def detections(learner: IForest, stream: Stream, query: Query) -> list[list[int]]:
-    learner.fit(*Asking(query).shown(stream).initial)
+    learner.fit(*shown_stream(stream, Asking(query)).initial)
     return [step.detection.cluster.tolist() for step in steps(learner, stream, Asking(query))]
 
 

@@ -11,7 +11,7 @@ from cilf.core import Detection
 from cilf.errors import BadConfig, BadInput, CilfError, NotFitted
 from cilf.learners import LEARNERS, Learner, load, make
 from cilf.learners.iforest import IForest
-from cilf.stream import self_taught
+from cilf.query import self_taught
 
 X = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
 Y = ["ant", "bee", "cat"] * 10

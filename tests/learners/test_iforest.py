@@ -5,9 +5,9 @@ import pytest
 from sklearn.ensemble import IsolationForest
 from sklearn.metrics import adjusted_rand_score
 
+from cilf.clustering.class_count import largest
 from cilf.errors import BadConfig
 from cilf.learners.iforest import IForest
-from cilf.learners.novel_count import largest
 
 CORNERS = {"a": (-8, -8), "b": (8, -8)}
 

@@ -33,26 +33,6 @@ def seeded(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-# ------------------------------------------------------------------------------- distances
-
-
-def test_squared_distances_are_sums_of_squared_differences() -> None:
-    a, b = points(5), points(4, seed=1)
-    distances = losses.squared_distances(a, b)
-    for i, j in product(range(5), range(4)):
-        assert float(distances[i, j]) == pytest.approx(squared(a[i], b[j]))
-
-
-def test_rounding_never_makes_a_distance_negative() -> None:
-    far = 1000 + points(50).float()
-    assert float(losses.squared_distances(far, far).min()) >= 0
-
-
-def test_distances_to_nothing() -> None:
-    assert losses.squared_distances(points(3), points(0)).shape == (3, 0)
-    assert losses.squared_distances(points(0), points(3)).shape == (0, 3)
-
-
 # ------------------------------------------------------------------------------- L_intra
 
 

@@ -14,14 +14,14 @@ from cilf.benchmark.config import RunConfig, first_difference
 from cilf.benchmark.provenance import provenance
 from cilf.core import WindowRecord
 from cilf.errors import BadConfig, BadInput, CilfError
-from cilf.evaluate.drawing import draw
-from cilf.evaluate.journal import Journal
+from cilf.evaluate.checkpoint import Journal
 from cilf.evaluate.records import RunFolder
-from cilf.evaluate.run import steps
+from cilf.evaluate.run import shown_stream, steps
+from cilf.evaluate.snapshot import draw
 from cilf.learners import Learner
-from cilf.learners.own import digest_of
+from cilf.learners.plugins import digest_of
+from cilf.query.strategies import RANDOM
 from cilf.stream import Stream
-from cilf.stream.queries import RANDOM
 
 # What was so in all runs before they could say it.
 BEFORE = {"strategy": RANDOM, "propagate": None, "learner_digest": None}
@@ -70,7 +70,9 @@ class Cell:
 
     def _begin(self, folder: RunFolder, new: bool) -> Journal:
         try:
-            return Journal.begin(folder.path, self.learner, self.config.asking.shown(self.stream))
+            return Journal.begin(
+                folder.path, self.learner, shown_stream(self.stream, self.config.asking)
+            )
         except CilfError:
             if new:  # refused before it began: the folder is free for the next try
                 folder.clear()

@@ -22,9 +22,9 @@ from cilf.data.paths import plain_name
 from cilf.errors import BadConfig
 from cilf.evaluate import Asking
 from cilf.learners import Learner, learner_class, make
-from cilf.learners.own import digest_of
+from cilf.learners.plugins import digest_of
+from cilf.query.strategies import RANDOM, Query
 from cilf.stream import Stream
-from cilf.stream.queries import RANDOM, Query
 
 STREAM_PREFIX = "stream."  # of a change that is meant for the stream, not for the learner
 ASKING = tuple(field.name for field in dataclasses.fields(Asking))

@@ -22,7 +22,7 @@ from cilf.data import DATASETS
 from cilf.data.hub import PREFIX
 from cilf.data.paths import looks_like_path
 from cilf.errors import BadConfig, BadInput, CilfError
-from cilf.stream.queries import Query
+from cilf.query.strategies import Query
 
 NONE = "none"  # TOML has no word for it
 DIGITS = 10  # of a cell's hash in the name of its folder

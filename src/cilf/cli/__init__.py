@@ -15,8 +15,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from cilf import terminal
-from cilf.cli import bench, console, listings, paper, practice, runs
+from cilf.cli import bench, console, listings, paper, runs, terminal, workflow
 from cilf.cli.options import INTERRUPTED
 from cilf.errors import CilfError
 
@@ -29,7 +28,7 @@ app = typer.Typer(
 )
 for command in (runs.demo, runs.run, bench.bench, paper.paper, runs.report, listings.learners):
     app.command()(command)
-app.add_typer(practice.app)  # fit, detect, update, predict, model, rollback
+app.add_typer(workflow.app)  # fit, detect, update, predict, model, rollback
 app.command()(console.console)
 app.add_typer(listings.data_app, name="data", help="List the data sets, or show the stream of one.")
 

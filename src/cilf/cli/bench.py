@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cilf import terminal
+from cilf.cli import terminal
 from cilf.cli.options import (
     INTERRUPTED,
     Address,
@@ -68,7 +68,7 @@ def make_engine(
 
 def run_bench(bench: Bench, engine: Engine, *, tensorboard: bool = False) -> None:
     """Run what is not done yet, with what a person sees of it."""
-    from cilf.terminal.bench import announce, following
+    from cilf.cli.bench_display import announce, following
 
     announce(bench, engine)
     try:
@@ -82,7 +82,7 @@ def run_bench(bench: Bench, engine: Engine, *, tensorboard: bool = False) -> Non
 
 
 def _show(bench: Bench, grid: Path, as_json: bool) -> None:
-    from cilf.terminal.bench import print_results
+    from cilf.cli.bench_display import print_results
 
     show_failed(bench)
     if as_json:

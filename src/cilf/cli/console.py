@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cilf import terminal
+from cilf.cli import terminal
 
 
 def console(

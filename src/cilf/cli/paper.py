@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cilf import terminal
+from cilf.cli import terminal
 from cilf.cli.bench import FAILED, make_engine, run_bench, show_failed
 from cilf.cli.options import Address, EngineName, GpuShare, Jobs, Json
 
 if TYPE_CHECKING:
     from cilf.benchmark.bench import Bench
-    from cilf.paper.items import Item
-    from cilf.paper.make import Made
-    from cilf.paper.setup import Setup
+    from cilf.benchmark.paper.items import Item
+    from cilf.benchmark.paper.make import Made
+    from cilf.benchmark.paper.setup import Setup
 
 
 def paper(
@@ -47,8 +47,8 @@ def paper(
     as_json: Json = False,
 ) -> None:
     """Make tables and figures of the paper: run what is missing, then draw."""
-    from cilf.paper.make import chosen, make, open_bench
-    from cilf.paper.setup import Setup
+    from cilf.benchmark.paper.make import chosen, make, open_bench
+    from cilf.benchmark.paper.setup import Setup
 
     setup = Setup.of(scale=scale, data=data, seeds=seed, learners=learner)
     wanted = chosen(items)
@@ -68,7 +68,7 @@ def paper(
 
 def _announce_models(items: list[Item], setup: Setup, bench: Bench) -> None:
     """What is fitted besides the cells; fitting is a part of a run, whose time is known."""
-    from cilf.terminal.bench import duration
+    from cilf.cli.bench_display import duration
 
     cells = [cell for item in items for cell in item.models(setup)]
     if cells:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cilf import terminal
+from cilf.cli import terminal
 from cilf.cli.options import (
     INTERRUPTED,
     Changes,

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, File, Form, Path, Query, Request, UploadFile
 from fastapi.responses import Response
 
-from cilf.console import bodies, exchange, lessons, looking, overview, uploads
+from cilf.console import bodies, import_export, overview, updates, uploads, window_view
 from cilf.console.bodies import Changed, Happened, JobStarted
 from cilf.console.classes import Classes
 from cilf.console.gallery import TEXTS
@@ -107,18 +107,20 @@ def _groups(api: APIRouter, console: Console) -> None:
         """The groups of a window, what is known in it, and the version of all this."""
         opened = console.opened(window)
         with opened.lock:
-            groups = [_counted(group) for group in looking.groups(console, window)]
-            known = looking.known(console, window)
+            groups = [_counted(group) for group in window_view.groups(console, window)]
+            known = window_view.known(console, window)
             return {"version": opened.state.version, "groups": groups, "known": known}
 
     @api.get("/windows/{window}/groups/{group}", tags=["looking"])
     def get_group(window: Window, group: Group) -> dict[str, Any]:
         """A group, and the rows that show what it is: medoid, nearest, farthest, random."""
         with console.opened(window).lock:
-            found = [g for g in looking.groups(console, window) if g["group"] == group - 1]
+            found = [g for g in window_view.groups(console, window) if g["group"] == group - 1]
             if not found:
                 raise NotThere(f"group {group} is not there.")
-            return _counted(found[0]) | {"show": asdict(looking.sheet(console, window, group - 1))}
+            return _counted(found[0]) | {
+                "show": asdict(window_view.sheet(console, window, group - 1))
+            }
 
     @api.get("/windows/{window}/map", tags=["looking"])
     def get_map(window: Window) -> dict[str, Any]:
@@ -152,7 +154,7 @@ def _instances(api: APIRouter, console: Console) -> None:
     ) -> dict[str, Any]:
         """A page of instances, typical ones first."""
         number = None if group is None else group - 1
-        total, rows = looking.members(console, window, number, label, start, most)
+        total, rows = window_view.members(console, window, number, label, start, most)
         return {"total": total, "instances": instances_json(console, window, rows)}
 
     @api.get("/windows/{window}/instances/{row}", tags=["looking"])
@@ -183,7 +185,7 @@ def _happenings(api: APIRouter, console: Console) -> None:
         window: Window, strategy: bodies.Strategy = "representative"
     ) -> dict[str, Any]:
         """The budget, and the instances that are worth asking first."""
-        asked = looking.ask(console, window, strategy)
+        asked = window_view.ask(console, window, strategy)
         return asked | {"instances": instances_json(console, window, asked.pop("rows"))}
 
     @api.get("/windows/{window}/events", tags=["looking"])
@@ -299,12 +301,14 @@ def _labels(api: APIRouter, console: Console) -> None:
     def export_labels(window: Window, request: Request, format: bodies.Format = "csv") -> Response:
         """Labels as CSV, as JSON lines, or as tasks of Label Studio."""
         pictures = str(request.url_for("list_windows")) + f"/{window}/thumbs"
-        rows = looking.labelled(console, window, pictures)
+        rows = window_view.labelled(console, window, pictures)
         if format == "label-studio":
             version = f"version {console.window(window).facts['version']}"
-            content = exchange.to_label_studio(rows, version)
+            content = import_export.to_label_studio(rows, version)
         else:
-            content = exchange.to_csv(rows) if format == "csv" else exchange.to_jsonl(rows)
+            content = (
+                import_export.to_csv(rows) if format == "csv" else import_export.to_jsonl(rows)
+            )
         named = f'attachment; filename="window-{window}.{ENDS[format]}"'
         return Response(content, media_type=MEDIA[format], headers={"Content-Disposition": named})
 
@@ -317,7 +321,7 @@ def _labels(api: APIRouter, console: Console) -> None:
     ) -> dict[str, Any]:
         """Take over labels by identity, in any of the formats that go out."""
         console.opened(window)
-        labels = exchange.read_labels(content, format)
+        labels = import_export.read_labels(content, format)
         event = console.take(window, labels, person=person) if labels else None
         count = 0 if event is None else event.about["n"]
         return {"labels": count, "version": console.opened(window).state.version}
@@ -335,17 +339,17 @@ def _model(api: APIRouter, console: Console) -> None:
     @api.post("/model/fit", tags=["model"], status_code=202)
     def fit(body: bodies.Fitting) -> JobStarted:
         """Fit the first version on labelled data."""
-        return JobStarted(job=lessons.fit(console, body.data, body.learner, body.note))
+        return JobStarted(job=updates.fit(console, body.data, body.learner, body.note))
 
     @api.post("/model/rollback", tags=["model"], status_code=202)
     def rollback(body: bodies.GoingBack) -> JobStarted:
         """Go back to an earlier version; none is removed."""
-        return JobStarted(job=lessons.rollback(console, body.version))
+        return JobStarted(job=updates.rollback(console, body.version))
 
     @api.post("/windows/{window}/learn", tags=["model"], status_code=202)
     def learn(window: Window, body: bodies.Learning) -> JobStarted:
         """Teach the model the names of a window."""
-        return JobStarted(job=lessons.learn(console, window, force=body.force, person=body.person))
+        return JobStarted(job=updates.learn(console, window, force=body.force, person=body.person))
 
     @api.get("/jobs", tags=["model"])
     def list_jobs(active: bool = False) -> list[dict[str, Any]]:
@@ -361,12 +365,12 @@ def _model(api: APIRouter, console: Console) -> None:
     @api.post("/jobs/{job}/keep", tags=["model"])
     def keep(job: JobNumber) -> JobStarted:
         """Keep the version that a job has learned."""
-        return JobStarted(job=lessons.decide(console, job, keep=True))
+        return JobStarted(job=updates.decide(console, job, keep=True))
 
     @api.post("/jobs/{job}/rollback", tags=["model"])
     def take_back(job: JobNumber) -> JobStarted:
         """Go back to the version before a job."""
-        return JobStarted(job=lessons.decide(console, job, keep=False))
+        return JobStarted(job=updates.decide(console, job, keep=False))
 
 
 # ----------------------------------------------------------------- as JSON
@@ -400,5 +404,5 @@ def instances_json(
 ) -> list[dict[str, Any]]:
     """Instances with their groups as people count them."""
     opened, classes = console.opened(window), classes or console.classes()
-    found = [looking.instance(opened, classes, row) for row in rows]
+    found = [window_view.instance(opened, classes, row) for row in rows]
     return [one if one["group"] is None else _counted(one) for one in found]

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from cilf.core.types import Array, Floats
-from cilf.service.findings import Findings
-from cilf.service.models import ModelFolder, load_model
+from cilf.workflow.findings import Findings
+from cilf.workflow.models import ModelFolder, load_model
 
 FEWEST = 5  # instances of a class on either side
 MOST = 50

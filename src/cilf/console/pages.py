@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, select_autoescape
 from starlette.exceptions import HTTPException
 
 import cilf
-from cilf.console import lessons, looking, overview
+from cilf.console import overview, updates, window_view
 from cilf.console.api import instances_json
 from cilf.console.bodies import LARGEST, Strategy, Text
 from cilf.console.classes import Classes
@@ -171,7 +171,7 @@ def _window(app: FastAPI, console: Console, show: _Renderer) -> None:
             "window.html",
             page="windows",
             window=row,
-            known=looking.known(console, window),
+            known=window_view.known(console, window),
             notices=_notices(console, window),
             classes=sorted(console.classes().names.values()),
             **_groups_view(console, window),
@@ -186,7 +186,7 @@ def _window(app: FastAPI, console: Console, show: _Renderer) -> None:
 
     @app.get("/windows/{window}/part/known", include_in_schema=False)
     def known(window: Window) -> HTMLResponse:
-        return show("_known.html", known=looking.known(console, window))
+        return show("_known.html", known=window_view.known(console, window))
 
     @app.get("/windows/{window}/part/ask", include_in_schema=False)
     def ask(window: Window, strategy: Strategy = "representative") -> HTMLResponse:
@@ -209,7 +209,7 @@ def _window(app: FastAPI, console: Console, show: _Renderer) -> None:
         label: Annotated[Text | None, Query()] = None,
         start: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
     ) -> HTMLResponse:
-        total, rows = looking.members(console, window, group - 1, label, start, PAGE)
+        total, rows = window_view.members(console, window, group - 1, label, start, PAGE)
         return show(
             "_members.html",
             window=console.window(window),
@@ -232,13 +232,13 @@ def _groups_view(console: Console, window: int) -> dict[str, Any]:
     opened, classes = console.opened(window), console.classes()
     with opened.lock:  # groups and what they show are of one version
         cards = [
-            _card(console, window, group, classes) for group in looking.groups(console, window)
+            _card(console, window, group, classes) for group in window_view.groups(console, window)
         ]
         return {"cards": cards, "seen": opened.state.version, "form": opened.gallery.form}
 
 
 def _card(console: Console, window: int, group: dict[str, Any], classes: Classes) -> dict[str, Any]:
-    shown = looking.sheet(console, window, group["group"])
+    shown = window_view.sheet(console, window, group["group"])
     parts = [
         ("Medoid", [shown.medoid]),
         ("Nearest", shown.nearest),
@@ -255,7 +255,7 @@ def _card(console: Console, window: int, group: dict[str, Any], classes: Classes
 
 
 def _ask_view(console: Console, window: int, strategy: str) -> dict[str, Any]:
-    asked = looking.ask(console, window, strategy)
+    asked = window_view.ask(console, window, strategy)
     rows = asked["rows"][:MOST_ASKED]
     return {
         "asked": asked,
@@ -311,12 +311,12 @@ def _learn_view(console: Console, window: int) -> dict[str, Any]:
     classes = console.classes()
     outcome = (last.result or {}) if last is not None and last.status == DONE else {}
     lesson = lesson if lesson is not None and last is not None and lesson.job == last.id else None
-    is_part = lesson is not None and lessons.is_part(console, lesson.version)
+    is_part = lesson is not None and updates.is_part(console, lesson.version)
     stands = lesson is not None and lesson.decision != UNDONE and is_part
     return {
         "learn_job": last,
         "lesson": lesson,
-        "taught": last is not None and stands and lessons.is_taught(console, last),
+        "taught": last is not None and stands and updates.is_taught(console, last),
         "pending": PENDING,
         "is_part": is_part,
         "rollback_problem": _rollback_problem(console, window),

@@ -20,8 +20,8 @@ import numpy as np
 from cilf.console import classes as naming
 from cilf.console import verbs
 from cilf.console.classes import Classes
+from cilf.console.cluster_split import parted
 from cilf.console.gallery import Gallery
-from cilf.console.parts import parted
 from cilf.console.state import KNOWN, OPEN, DoesNotApply, Patch, State, replayed
 from cilf.console.store import (
     CLASSES,

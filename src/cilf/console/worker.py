@@ -17,7 +17,7 @@ def main(arguments: list[str]) -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != server:  # it died before that
         return
-    from cilf.console.work import work
+    from cilf.console.jobs import work
 
     work(folder, model)
 

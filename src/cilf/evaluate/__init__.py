@@ -7,12 +7,12 @@ instances, and the labels that were asked for) and keeps the truth for the score
 """
 
 from cilf.evaluate import metrics
-from cilf.evaluate.asking import Asking
-from cilf.evaluate.frames import read_records
-from cilf.evaluate.journal import Journal
+from cilf.evaluate.checkpoint import Journal
+from cilf.evaluate.dataframe import read_records
 from cilf.evaluate.records import Drawing, RunFolder, find_runs
 from cilf.evaluate.run import Step, run_stream, steps
 from cilf.evaluate.summary import summarize
+from cilf.query.query_policy import Asking
 
 __all__ = [
     "Asking",

@@ -17,12 +17,12 @@ from cilf.core.files import make_folder, replace_file
 from cilf.core.types import Array, Ints
 from cilf.errors import BadConfig
 from cilf.evaluate import metrics
-from cilf.evaluate.asking import Asking, Lesson, lesson, named_in, stands_for, true_names
-from cilf.evaluate.journal import Journal
+from cilf.evaluate.checkpoint import Journal
 from cilf.evaluate.summary import mean
 from cilf.learners import Learner
+from cilf.query.query_policy import Asking, Lesson, lesson, named_in, stands_for, true_names
+from cilf.query.strategies import RANDOM, Query
 from cilf.stream import Stream
-from cilf.stream.queries import RANDOM, Query
 
 Result = TypeVar("Result")
 
@@ -74,7 +74,8 @@ def run_stream(
 
         >>> from cilf.data import load_dataset
         >>> from cilf.learners.iforest import IForest
-        >>> from cilf.stream import choose_queries, multiple_novel
+        >>> from cilf.query import choose_queries
+        >>> from cilf.stream import multiple_novel
         >>> stream = multiple_novel(load_dataset("digits"), n_windows=2)
         >>> learner = IForest().fit(*stream.initial)
         >>> for window in stream:
@@ -96,7 +97,7 @@ def run_stream(
 
 
 def _records(learner: Learner, stream: Stream, asking: Asking) -> Iterator[WindowRecord]:
-    learner.fit(*asking.shown(stream).initial)
+    learner.fit(*shown_stream(stream, asking).initial)
     for step in steps(learner, stream, asking):
         yield step.record
 
@@ -105,7 +106,7 @@ def _kept_records(
     learner: Learner, stream: Stream, asking: Asking, folder: Path
 ) -> Iterator[WindowRecord]:
     _ask_as_before(folder, asking)
-    journal = Journal.begin(folder, learner, asking.shown(stream))
+    journal = Journal.begin(folder, learner, shown_stream(stream, asking))
     yield from journal.finished
     for step in steps(journal.learner, stream, asking, finished=journal.finished):
         journal.keep(step.record)
@@ -138,7 +139,7 @@ def steps(
     The windows of the ``finished`` records are behind the learner already.
     """
     asking = asking or Asking()
-    shown, named = asking.shown(stream), named_in(finished)
+    shown, named = shown_stream(stream, asking), named_in(finished)
     for index in range(len(finished) + 1, len(shown) + 1):
         step = _step(learner, shown, shown.window(index), asking, named)
         named |= step.record.named
@@ -230,3 +231,8 @@ def _scores(
         "f_new": metrics.false_novel(truth, detection.cluster, n_known),
     }
     return scores, {cluster: classes[position] for cluster, position in matching.items()}
+
+
+def shown_stream(stream: Stream, asking: Asking) -> Stream:
+    """The stream, with labels that names of the learner's own can stand beside if need be."""
+    return stream.with_text_labels() if asking.asks_nobody else stream

@@ -11,10 +11,10 @@ from typing import Any
 
 from cilf.core import validation
 from cilf.errors import BadInput
-from cilf.learners import own, persistence
+from cilf.learners import persistence, plugins
 from cilf.learners.base import Learner
 from cilf.learners.cfo import CFO
-from cilf.learners.cilf import CILF
+from cilf.learners.cilf import CILF, Joint
 from cilf.learners.cpe import CPE
 from cilf.learners.den import DEN
 from cilf.learners.dnn_base import DNNBase
@@ -23,7 +23,6 @@ from cilf.learners.dnn_l2 import DNNL2
 from cilf.learners.dtc import DTC
 from cilf.learners.iforest import IForest
 from cilf.learners.imm import IMMMean, IMMMode
-from cilf.learners.joint import Joint
 from cilf.learners.lacu_svm import LACUSVM
 from cilf.learners.odin import ODIN
 from cilf.learners.one_svm import OneSVM
@@ -82,8 +81,8 @@ def learner_class(name: str) -> type[Learner]:
     >>> learner_class("iforest").__name__
     'IForest'
     """
-    if own.is_own(name):
-        return own.read_class(name, taken=LEARNERS)
+    if plugins.is_own(name):
+        return plugins.read_class(name, taken=LEARNERS)
     return LEARNERS[validation.one_of("learner", name, LEARNERS)]
 
 
@@ -116,7 +115,7 @@ def load(
     if learner is None and description["learner"] not in LEARNERS:
         raise BadInput(
             f"the model in {folder} was made by learner {description['learner']!r}, which is not "
-            f"one of ours: pass its class, load(folder, learner=...), or {own.FORM!r}."
+            f"one of ours: pass its class, load(folder, learner=...), or {plugins.FORM!r}."
         )
     for name, value in (description["parameters"] | parameters).items():
         persistence.require_own(name, value, Path(folder))

@@ -11,13 +11,13 @@ import torch
 from sklearn.ensemble import IsolationForest
 
 from cilf.core import validation
+from cilf.core.distances import squared_distances
 from cilf.core.notices import notice
 from cilf.core.random import derived_seed, generator
 from cilf.core.types import Array, Ints
 from cilf.learners.base import Arrays
 from cilf.learners.marking import MarkingLearner, Marks
 from cilf.learners.with_vectors import WithVectors
-from cilf.nn.losses import squared_distances
 from cilf.nn.memory import Memory
 
 

@@ -14,10 +14,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import torch
 
+from cilf.clustering import novel_clusters
 from cilf.core import Detection, validation
 from cilf.core.random import torch_generator
 from cilf.core.types import Array, Bools, Floats, Ints
-from cilf.learners import splitting
 from cilf.learners.base import Learner
 
 
@@ -73,15 +73,15 @@ class MarkingLearner(Learner):
             embedding=seen.points,
         )
 
-    def _split(self, seen: Marks, n_novel: int | None) -> splitting.Split:
+    def _split(self, seen: Marks, n_novel: int | None) -> novel_clusters.Split:
         draws = torch_generator(self.seed, "detect", self._n_updates)
         points = torch.from_numpy(seen.points)
         if self.cluster_all:
-            return splitting.split_all(
+            return novel_clusters.split_all(
                 points, seen.marked, len(self._classes), n_novel, k_max=self.k_max, generator=draws
             )
-        marked = splitting.at_least(n_novel or 0, seen.marked, seen.novelty)
-        return splitting.split_marked(
+        marked = novel_clusters.at_least(n_novel or 0, seen.marked, seen.novelty)
+        return novel_clusters.split_marked(
             points, marked, n_novel,
             k_max=self.k_max, least_silhouette=self.least_silhouette, generator=draws,
         )  # fmt: skip

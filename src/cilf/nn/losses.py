@@ -6,13 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from cilf.core.distances import squared_distances
 from cilf.nn.prototypes import class_means
-
-
-def squared_distances(a: Tensor, b: Tensor) -> Tensor:
-    """Squared Euclidean distances: (n, d) and (m, d) -> (n, m)."""
-    cross = a @ b.T
-    return ((a * a).sum(1)[:, None] - 2 * cross + (b * b).sum(1)[None, :]).clamp_min(0)
 
 
 def prototype_logits(z: Tensor, prototypes: Tensor, alpha: float) -> Tensor:

@@ -9,9 +9,9 @@ from typing import Any
 
 from cilf.core import WindowRecord
 from cilf.evaluate.summary import mean, summarize
+from cilf.query.strategies import SELF
 from cilf.report.run import Run
 from cilf.report.tables import MISSING, Cell, Table
-from cilf.stream.queries import SELF
 
 WINDOW_COLUMNS = (
     "window", "true K", "found K", "NA", "Macro-F", "Micro-F", "AUROC", "hold-out old",

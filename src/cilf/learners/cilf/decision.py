@@ -1,0 +1,70 @@
+"""Known or novel: a score, and where to cut it so that few known instances are called novel."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from cilf.clustering.kmeans import Clusters, fill_empty
+from cilf.core.distances import squared_distances
+
+NEAREST_CENTRE = 0.0  # the cut at which the nearest of all centres decides
+
+
+class Decided(NamedTuple):
+    """What each instance is taken for."""
+
+    novelty: Tensor
+    label: Tensor  # nearest known class
+    cluster: Tensor  # novel cluster, -1 for known instances
+
+
+def decide(points: Tensor, clusters: Clusters, cut: float) -> Decided:
+    """Instances above the cut belong to the nearest novel centre; no novel cluster is empty."""
+    n_known, distances = clusters.n_known, squared_distances(points, clusters.centres).sqrt()
+    score, label = _novelty(distances, n_known), distances[:, :n_known].argmin(1)
+    if len(clusters.free) == 0:
+        return Decided(score, label, torch.full_like(label, -1))
+    nearest_novel = n_known + distances[:, n_known:].argmin(1)
+    assignment = torch.where(score > cut, nearest_novel, label)
+    assignment = fill_empty(assignment, distances, n_known)
+    return Decided(score, label, torch.where(assignment < n_known, -1, assignment - n_known))
+
+
+def novelty(points: Tensor, clusters: Clusters) -> Tensor:
+    """How much nearer the nearest novel centre is than the nearest known one.
+
+    With no novel centre, the distance to the nearest known one.
+    """
+    return _novelty(squared_distances(points, clusters.centres).sqrt(), clusters.n_known)
+
+
+def _novelty(distances: Tensor, n_known: int) -> Tensor:
+    nearest_known = distances[:, :n_known].amin(1)
+    if distances.shape[1] == n_known:
+        return nearest_known
+    return nearest_known - distances[:, n_known:].amin(1)
+
+
+def cut(held_out: Tensor, false_novel: float, strict: bool) -> float:
+    """The novelty above which an instance is novel.
+
+    A fresh known instance lies above it with probability ``false_novel``, as the ``held_out``
+    novelties of known instances tell: it is as likely to take any place among them. Where known
+    and novel classes overlap that would miss most novel instances, so unless ``strict`` an
+    instance nearer to a novel centre than to any known one is novel in any case.
+
+    >>> import torch
+    >>> cut(torch.arange(-99.0, 1.0), 0.05, strict=False)
+    -4.0
+    >>> cut(torch.arange(1.0, 101.0), 0.05, strict=False)
+    0.0
+    """
+    if len(held_out) == 0:
+        return NEAREST_CENTRE
+    n_above = int(false_novel * (len(held_out) + 1) + 1e-9)
+    place = min(max(n_above, 1), len(held_out))
+    allowed = float(held_out.sort(descending=True).values[place - 1])
+    return allowed if strict else min(allowed, NEAREST_CENTRE)

@@ -1,0 +1,5 @@
+"""DEN: a dynamically expandable network."""
+
+from cilf.learners.den.learner import DEN
+
+__all__ = ["DEN"]

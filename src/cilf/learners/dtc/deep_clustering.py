@@ -1,0 +1,225 @@
+"""Deep embedded clustering: a network is tuned until its embedding falls into clusters.
+
+Instances belong to clusters by a Student t distribution around trainable centres; a sharpened
+version of these assignments is what the network is trained towards (Xie et al. 2016). Han et al.
+(2019) start from a network that knows other classes, and average assignments over epochs.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from cilf.clustering.kmeans import semi_supervised_kmeans
+from cilf.core.distances import squared_distances
+from cilf.core.random import derived_seed, isolated_torch, torch_generator
+from cilf.nn import training
+from cilf.nn.augment import make_augmentation
+from cilf.nn.network import Network, embed
+
+BASELINE, PI, TE, TEP = VARIANTS = ("baseline", "pi", "te", "tep")
+N_STARTS = 20  # of the k-means that finds the first centres
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """How to tune; the defaults of Han et al. are those of :class:`~cilf.learners.dtc.DTC`."""
+
+    variant: str
+    warmup: training.Settings
+    rounds: training.Settings
+    batch_size: int
+    refresh: int  # epochs between two targets
+    ensemble_decay: float
+    consistency: float  # weight of the term that "pi" and "te" have
+    rampup: int  # epochs until it has all its weight
+    settled: float | None  # share of instances that may change their cluster when it is enough
+
+
+def soft_assignments(z: Tensor, centres: Tensor) -> Tensor:
+    """q: how much each instance belongs to each centre, by Student's t with one degree of freedom.
+
+    >>> soft_assignments(torch.tensor([[0.0]]), torch.tensor([[0.0], [1.0]]))
+    tensor([[0.6667, 0.3333]])
+    """
+    closeness = 1 / (1 + squared_distances(z, centres))
+    return closeness / closeness.sum(1, keepdim=True)
+
+
+def target_distribution(q: Tensor) -> Tensor:
+    """p: assignments squared, over the size of each cluster; sure ones become surer.
+
+    >>> target_distribution(torch.tensor([[0.75, 0.25], [0.25, 0.75]]))
+    tensor([[0.9000, 0.1000],
+            [0.1000, 0.9000]])
+    """
+    weight = q.square() / q.sum(0)
+    return weight / weight.sum(1, keepdim=True)
+
+
+def divergence(p: Tensor, q: Tensor) -> Tensor:
+    """KL(p || q), the mean over instances."""
+    return F.kl_div(q.log(), p, reduction="batchmean")
+
+
+class TemporalEnsemble:
+    """A moving average of assignments over epochs, free of the zeros it starts from.
+
+    >>> ensemble = TemporalEnsemble(decay=0.6)
+    >>> [round(float(ensemble.add(torch.tensor([q]))), 3) for q in (1.0, 1.0, 0.0)]
+    [1.0, 1.0, 0.49]
+    """
+
+    def __init__(self, decay: float) -> None:
+        self.decay = decay
+        self.total: Tensor | float = 0.0
+        self.n_added = 0
+
+    def add(self, q: Tensor) -> Tensor:
+        """Take in one epoch's assignments; the average over all so far."""
+        self.total = self.decay * self.total + (1 - self.decay) * q
+        self.n_added += 1
+        return self.total / (1 - self.decay**self.n_added)
+
+
+def sigmoid_rampup(epoch: int, length: int) -> float:
+    """From exp(-5) at the first epoch to 1 after ``length`` epochs.
+
+    >>> round(sigmoid_rampup(0, 5), 4), sigmoid_rampup(5, 5)
+    (0.0067, 1.0)
+    """
+    left = 1 - min(epoch, length) / length if length else 0.0
+    return math.exp(-5 * left * left)
+
+
+def principal_head(features: Tensor, n_outputs: int) -> nn.Linear:
+    """A linear layer that projects on the main directions of these features, centred.
+
+    Outputs beyond the number of features are zero.
+    """
+    with isolated_torch(0, "bottleneck"):  # a layer draws weights, though none of them stays
+        head = nn.Linear(features.shape[1], n_outputs).to(features.device)
+    mean = features.mean(0)
+    centred = (features - mean).double()
+    _, directions = torch.linalg.eigh(centred.T @ centred)  # in columns, the main ones last
+    main = directions.T.flip(0)[:n_outputs].to(features.dtype)
+    largest = main.gather(1, main.abs().argmax(1, keepdim=True))
+    main = main * largest.sign()  # the sign of a direction is arbitrary: make it one
+    with torch.no_grad():
+        head.weight.zero_()
+        head.weight[: len(main)] = main
+        head.bias.copy_(-head.weight @ mean)
+    return head
+
+
+def principal_clusters(
+    network: Network, features: Tensor, n_clusters: int, generator: torch.Generator
+) -> Network:
+    """A copy of the network with a bottleneck for a head, and trainable ``centres``.
+
+    The bottleneck projects on the main directions of these features, as many as there are
+    clusters; the centres are those that k-means finds there.
+    """
+    clustering = copy.deepcopy(network)
+    clustering.head = principal_head(features, n_clusters)
+    with torch.no_grad():
+        z = clustering.embedding(features)
+    found = semi_supervised_kmeans(
+        z, z[:0], n_clusters, generator=generator, n_starts=N_STARTS, n_steps=100
+    )
+    clustering.register_parameter("centres", nn.Parameter(found.centres.clone()))
+    return clustering
+
+
+def assignments(network: Network, x: Tensor) -> Tensor:
+    """q of each instance, with the network in evaluation mode."""
+    return soft_assignments(embed(network, x), network.get_parameter("centres").detach())
+
+
+def tune(network: Network, x: Tensor, tuning: Tuning, *, seed: int) -> None:
+    """Sharpen the clusters of a network that :func:`principal_clusters` made.
+
+    First towards the target that it starts with, then towards targets made anew every few
+    epochs, until hardly any instance changes its cluster from one to the next.
+    """
+    targets = target_distribution(assignments(network, x))
+    for _ in _epochs(network, x, targets, tuning, tuning.warmup, seed):
+        pass
+    q = assignments(network, x)
+    cluster = q.argmax(1)
+    targets.copy_(target_distribution(q))
+    ensemble = TemporalEnsemble(tuning.ensemble_decay)
+    again = _Consistency(network, x, tuning, seed)
+    for epoch in _epochs(network, x, targets, tuning, tuning.rounds, seed, again):
+        q = assignments(network, x)
+        averaged = ensemble.add(q)
+        again.next_epoch(averaged)
+        if epoch.number % tuning.refresh:
+            continue
+        targets.copy_(target_distribution(averaged if tuning.variant == TEP else q))
+        changed, cluster = float((q.argmax(1) != cluster).float().mean()), q.argmax(1)
+        if epoch.number and tuning.settled is not None and changed <= tuning.settled:
+            break
+
+
+def _epochs(
+    network: Network,
+    x: Tensor,
+    targets: Tensor,
+    tuning: Tuning,
+    settings: training.Settings,
+    seed: int,
+    more: Callable[[Tensor, Tensor], Tensor] | None = None,
+) -> Iterator[training.Epoch]:
+    """Epochs of training towards these targets, which the caller may change after each."""
+    centres = network.get_parameter("centres")
+    part = "warm-up" if more is None else "rounds"
+
+    def objective(z: Tensor, rows: Tensor) -> Tensor:
+        q = soft_assignments(z, centres)
+        loss = divergence(targets[rows], q)
+        return loss if more is None else loss + more(q, rows)
+
+    draws = torch_generator(seed, part, "batches")
+    batches = training.shuffled(len(x), tuning.batch_size, draws, x.device)
+    return training.epochs(
+        network, x, batches, objective, settings, seed=derived_seed(seed, part), purpose="detect"
+    )
+
+
+class _Consistency:
+    """What "pi" and "te" add to the loss: assignments stay as another view, or the past, has them.
+
+    "pi" compares with the same instances augmented anew, "te" with the average over epochs.
+    """
+
+    def __init__(self, network: Network, x: Tensor, tuning: Tuning, seed: int) -> None:
+        self.network, self.x, self.tuning = network, x, tuning
+        self.augment = make_augmentation(tuning.rounds.augmentation, x)
+        self.draws = torch_generator(seed, "second view")
+        self.epoch = 0
+        self.averaged: Tensor | None = None
+
+    def next_epoch(self, averaged: Tensor) -> None:
+        self.epoch, self.averaged = self.epoch + 1, averaged
+
+    def __call__(self, q: Tensor, rows: Tensor) -> Tensor:
+        other = self._other(rows)
+        if other is None:
+            return q.sum() * 0.0
+        weight = self.tuning.consistency * sigmoid_rampup(self.epoch, self.tuning.rampup)
+        return weight * F.mse_loss(q, other)
+
+    def _other(self, rows: Tensor) -> Tensor | None:
+        if self.tuning.variant == TE:
+            return None if self.averaged is None else self.averaged[rows]
+        if self.tuning.variant != PI:
+            return None
+        x = self.x[rows] if self.augment is None else self.augment(self.x[rows], self.draws)
+        return soft_assignments(self.network(x), self.network.get_parameter("centres"))

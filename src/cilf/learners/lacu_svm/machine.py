@@ -1,0 +1,212 @@
+"""One machine of LACU-SVM: a class against the rest, with the instances of a window.
+
+Minimise  ½‖w‖² + C Σ hinge(y f(x)) + C_window Σ [ramp(f(u)) + ramp(−f(u))]  over labelled x and
+window u, where the mean of f(u) lies between two bounds and f(x) <= −ρ for labelled negatives.
+The ramp loss is no convex one, so it is solved by the concave-convex procedure (Collobert, Sinz,
+Weston and Bottou, JMLR 2006): a few convex programmes, each by its dual.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from cilf.core.types import Array, Bools, Ints
+from cilf.learners.lacu_svm import box_qp
+
+LEAST_MEAN = -0.9  # no window is asked to lie, on average, below this
+FIRST_RHO = 0.5  # while some labelled positive is on the wrong side
+HARD = 10.0  # what a unit beyond a constraint costs, against C for every labelled instance
+
+
+def signs(y: Ints, label: int) -> Array:
+    """+1 for this class, -1 for every other."""
+    return np.where(y == label, 1.0, -1.0)
+
+
+class Costs(NamedTuple):
+    """What a machine pays for; see :class:`LACUSVM`."""
+
+    C: float
+    C_window: float | None
+    ramp: float
+    eta: float
+    rho_margin: float
+    tolerance: float
+
+    def of_window(self, n_labelled: int, n_window: int) -> float:
+        return self.C * n_labelled / n_window if self.C_window is None else self.C_window
+
+
+def hinge(z: Array) -> Array:
+    """max(0, 1 - z)."""
+    return np.maximum(0.0, 1.0 - z)
+
+
+def ramp_loss(z: Array, end: float) -> Array:
+    """The hinge loss, which stops growing where ``z`` falls below ``end``.
+
+    >>> ramp_loss(np.array([2.0, 0.5, 0.0, -0.3, -5.0]), -0.3).tolist()
+    [0.0, 0.5, 1.0, 1.3, 1.3]
+    """
+    return np.minimum(1.0 - end, hinge(z))
+
+
+def plain_machine(kernel: box_qp.Kernel, y: Array, costs: Costs) -> box_qp.Solution:
+    """The support vector machine of labelled data."""
+    lower, upper = np.where(y > 0, 0.0, -costs.C), np.where(y > 0, costs.C, 0.0)
+    return box_qp.solve(kernel, y, lower, upper, tolerance=costs.tolerance)
+
+
+class Machine(NamedTuple):
+    """f(x) = Σ weights · kernel(point, x) + offset."""
+
+    weights: Array  # (labelled + window,)
+    offset: float
+
+
+class Programme(NamedTuple):
+    """What the machines of one window share: points, and the variables that belong to them.
+
+    The variables, in order: the labelled instances; the window's as positives; the window's as
+    negatives; the bounds of the window's mean, from above and from below; the labelled instances
+    again, for the constraint on negatives. The mean is a point of its own: the last one.
+    """
+
+    n_labelled: int
+    n_window: int
+    kernel: box_qp.Kernel
+    labelled: box_qp.Kernel  # of the labelled instances alone
+
+    @classmethod
+    def of(cls, points: Array, n_labelled: int) -> Programme:
+        """From the kernel of labelled instances, then the window's, with each other."""
+        n = len(points)
+        mean = points[:, n_labelled:].mean(1)
+        centre = np.concatenate([mean, [mean[n_labelled:].mean()]])
+        matrix = np.block([[points, mean[:, None]], [centre[None]]])
+        labelled, window = np.arange(n_labelled), np.arange(n_labelled, n)
+        rows = np.concatenate([labelled, window, window, [n, n], labelled])
+        alone = box_qp.Kernel.spread(points[:n_labelled, :n_labelled], labelled)
+        return cls(n_labelled, n - n_labelled, box_qp.Kernel.spread(matrix, rows), alone)
+
+    def weights(self, a: Array) -> Array:
+        """The weight of each labelled and window instance in f."""
+        own = np.bincount(self.kernel.rows, weights=a)
+        own[self.n_labelled : -1] += own[-1] / self.n_window
+        return own[:-1]
+
+    def decisions(self, a: Array, offset: float) -> tuple[Array, Array]:
+        """f of the labelled instances, and f of the window's."""
+        f = box_qp.applied(self.kernel, a) + offset  # of every variable
+        return f[: self.n_labelled], f[self.n_labelled : self.n_labelled + self.n_window]
+
+
+@dataclass
+class WindowProblem:
+    """The problem of one machine: its cost, its constraints, and its convex programmes."""
+
+    programme: Programme
+    y: Array  # (labelled,) +1 or -1
+    costs: Costs
+
+    def __post_init__(self) -> None:
+        sizes = self.programme.n_labelled, self.programme.n_window
+        self.window_cost = self.costs.of_window(*sizes)
+        self.hard = HARD * self.costs.C * sizes[0]
+        self.lowest, self.highest = mean_bounds(float(self.y.mean()), self.costs.eta)
+
+    def rho(self, f_labelled: Array) -> float:
+        """How far off negatives must lie: farther than the nearest positive."""
+        nearest = f_labelled[self.y > 0].min(initial=np.inf)
+        return float(nearest + self.costs.rho_margin) if 0 < nearest < np.inf else FIRST_RHO
+
+    def beyond(self, f_window: Array) -> Bools:
+        """Which of the window lie beyond the ramp as positives, and which as negatives: (2, n)."""
+        return np.stack([f_window, -f_window]) < self.costs.ramp
+
+    def solve(self, rho: float, beyond: Bools, start: Array) -> box_qp.Solution:
+        """The convex programme where what is beyond the ramp costs the same everywhere."""
+        n_window, negative = self.programme.n_window, self.y < 0
+        flat = self.window_cost * beyond
+        target = np.concatenate([
+            self.y, np.ones(n_window), -np.ones(n_window), [self.highest, self.lowest],
+            np.full(len(self.y), -rho),
+        ])  # fmt: skip
+        lower = np.concatenate([
+            np.where(negative, -self.costs.C, 0.0), -flat[0], flat[1] - self.window_cost,
+            [-self.hard, 0.0], np.where(negative, -self.hard, 0.0),
+        ])  # fmt: skip
+        upper = np.concatenate([
+            np.where(negative, 0.0, self.costs.C), self.window_cost - flat[0], flat[1],
+            [0.0, self.hard], np.zeros(len(self.y)),
+        ])  # fmt: skip
+        return box_qp.solve(
+            self.programme.kernel, target, lower, upper,
+            start=start, tolerance=self.costs.tolerance,
+        )  # fmt: skip
+
+    def objective(self, a: Array, offset: float, rho: float) -> float:
+        """What the machine costs; beyond a constraint, that is what ``hard`` says."""
+        f_labelled, f_window = self.programme.decisions(a, offset)
+        norm = a @ box_qp.applied(self.programme.kernel, a)
+        losses = self.costs.C * hinge(self.y * f_labelled).sum()
+        ramps = ramp_loss(np.concatenate([f_window, -f_window]), self.costs.ramp).sum()
+        broken = self.broken(f_labelled, f_window, rho)
+        return float(norm / 2 + losses + self.window_cost * ramps + self.hard * broken)
+
+    def broken(self, f_labelled: Array, f_window: Array, rho: float) -> float:
+        """By how much constraints are missed, in all."""
+        mean = f_window.mean()
+        off = max(mean - self.highest, 0.0) + max(self.lowest - mean, 0.0)
+        return float(off + np.maximum(f_labelled[self.y < 0] + rho, 0.0).sum())
+
+
+class Step(NamedTuple):
+    """One convex programme, and what the machine cost before and after, with its constraints."""
+
+    rho: float
+    before: float
+    after: float
+
+
+def window_machine(
+    programme: Programme, y: Array, costs: Costs, iterations: int, steps: list[Step] | None = None
+) -> Machine:
+    """The machine of one class, by the concave-convex procedure from that of labelled data.
+
+    Each step replaces the concave part of the ramp losses by its tangent; a step that would
+    repeat the last one is not made. What each did is added to ``steps``.
+    """
+    problem = WindowProblem(programme, y, costs)
+    plain = plain_machine(programme.labelled, y, costs)
+    a = np.concatenate([plain.a, np.zeros(len(programme.kernel.rows) - len(y))])
+    offset, rho, beyond = plain.offset, np.inf, np.zeros((2, 0), dtype=bool)
+    for _ in range(iterations):
+        f_labelled, f_window = programme.decisions(a, offset)
+        last, rho = (rho, beyond), problem.rho(f_labelled)
+        beyond = problem.beyond(f_window)
+        if abs(last[0] - rho) <= costs.tolerance and np.array_equal(last[1], beyond):
+            break
+        found = problem.solve(rho, beyond, start=a)
+        if steps is not None:
+            before = problem.objective(a, offset, rho)
+            steps.append(Step(rho, before, problem.objective(found.a, found.offset, rho)))
+        a, offset = found.a, found.offset
+    return Machine(programme.weights(a), offset)
+
+
+def mean_bounds(labelled_mean: float, eta: float) -> tuple[float, float]:
+    """Between which a window's mean decision must lie.
+
+    Novel instances make it lower than that of labelled data, by a factor up to ``eta``.
+
+    >>> mean_bounds(-0.5, 1.3)
+    (-0.65, -0.5)
+    """
+    lowest = labelled_mean - (eta - 1) * abs(labelled_mean)
+    if lowest < LEAST_MEAN <= labelled_mean:
+        lowest = LEAST_MEAN
+    return lowest, labelled_mean

@@ -1,0 +1,283 @@
+"""The worker's jobs on points in the plane: left and right are known, up and down are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pyarrow")
+
+from cilf import workflow
+from cilf.console import overview, updates
+from cilf.console.drift import shift
+from cilf.console.jobs import Worker
+from cilf.console.service import Console
+from cilf.console.store import Job, Store
+from cilf.errors import BadInput
+from cilf.workflow.models import ModelFolder
+
+PLACES = {"left": (-6.0, 0.0), "right": (6.0, 0.0), "up": (0.0, 9.0), "down": (0.0, -9.0)}
+
+
+def write_points(path: Path, kinds: dict[str, int], seed: int, labelled: bool = False) -> Path:
+    rng = np.random.default_rng(seed)
+    lines = ["id,x,y" + (",label" if labelled else "")]
+    for kind, n in kinds.items():
+        for i, (x, y) in enumerate(rng.normal(PLACES[kind], 0.5, size=(n, 2))):
+            lines.append(f"{kind}-{i},{x:.4f},{y:.4f}" + (f",{kind}" if labelled else ""))
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+class Desk:
+    """A console and its worker in one process."""
+
+    def __init__(self, folder: Path, model: Path | None = None) -> None:
+        self.store = Store(folder)
+        self.model = model or folder / "model"
+        self.console = Console(self.store, self.model)
+        self.worker = Worker(self.store, self.model)
+        self.worker._tell_model()
+
+    def work(self) -> Job:
+        """Do the next job."""
+        job = self.store.claim_job()
+        assert job is not None
+        self.worker.do(job)
+        done = self.store.job(job.id)
+        assert done is not None
+        return done
+
+    def named(self, window: int) -> list[int]:
+        """Name each group by what most of its members are; the groups."""
+        opened = self.console.opened(window)
+        groups = list(opened.state.groups)
+        for group in groups:
+            kinds = [opened.gallery.ids[r].partition("-")[0] for r in opened.state.members(group)]
+            self.console.name(window, [group], max(sorted(set(kinds)), key=kinds.count))
+        return groups
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    known = write_points(tmp_path / "known.csv", {"left": 60, "right": 60}, 0, labelled=True)
+    parameters = {"contamination": 0.05, "n_estimators": 30}
+    workflow.fit(str(known), tmp_path / "model", learner="iforest", parameters=parameters)
+    return Desk(tmp_path)
+
+
+def test_a_model_is_fitted(tmp_path: Path) -> None:
+    known = write_points(tmp_path / "known.csv", {"left": 60, "right": 60}, 0, labelled=True)
+    desk = Desk(tmp_path)
+    with pytest.raises(BadInput, match="there is no model yet"):
+        desk.console.add_window(str(known))
+    updates.fit(desk.console, str(known), "iforest")
+    done = desk.work()
+    assert done.status == "done", done.problem
+    assert desk.console.model()["classes"] == ["left", "right"]
+    desk.store.close()
+
+
+def test_no_file_is_run_because_a_request_names_it(tmp_path: Path) -> None:
+    known = write_points(tmp_path / "known.csv", {"left": 60, "right": 60}, 0, labelled=True)
+    own = tmp_path / "own.py"
+    own.write_text("raise SystemExit('it was run')\n")
+    desk = Desk(tmp_path)
+    updates.fit(desk.console, str(known), f"{own}:Own")
+    done = desk.work()
+    assert done.status == "failed"
+    assert "learner" in (done.problem or "")
+    desk.store.close()
+
+
+def test_a_pickle_in_an_archive_is_refused(desk: Desk, tmp_path: Path) -> None:
+    path = tmp_path / "evil.npz"
+    np.savez(path, x=np.array([[{"a": 1}, 2.0]], dtype=object))
+    window = desk.console.add_upload(path, "evil").id
+    assert "Python objects" in (desk.work().problem or "")
+    assert desk.console.window(window).status == "failed"
+    desk.store.close()
+
+
+def test_from_a_window_to_a_new_version_and_back(desk: Desk, tmp_path: Path) -> None:
+    new = write_points(tmp_path / "new.csv", {"left": 20, "right": 20, "up": 30, "down": 30}, 1)
+    window = desk.console.add_window(str(new)).id
+    assert desk.work().status == "done"
+    facts = desk.console.window(window).facts
+    assert facts["n"] == 100
+    assert 55 <= facts["n_novel"] <= 65
+    assert desk.console.opened(window).gallery.form == "strips"
+    places = desk.console.opened(window).gallery.places
+    assert places.shape == (100, 2)
+    assert 0 <= places.min() <= places.max() <= 1
+
+    desk.named(window)
+    desk.console.rename("up", "above")
+    job = updates.learn(desk.console, window, person="ann")
+    done = desk.work()
+    assert done.status == "done", done.problem
+    assert done.result is not None
+    assert not done.result["refused"]
+    (lesson,) = desk.store.lessons(window)
+    assert (lesson.job, lesson.version, lesson.before) == (job, 2, 1)
+    assert set(desk.console.model()["classes"]) >= {"left", "right", "above"}
+    assert desk.console.classes().shown("above") == "above"
+    assert desk.console.classes().key("above") == "up"
+
+    later = write_points(tmp_path / "later.csv", {"left": 20, "right": 20, "up": 30}, 2)
+    second = desk.console.add_window(str(later)).id
+    assert desk.work().status == "done"
+    assert workflow.predict(desk.model, later).counts["above"] >= 25
+    drift = desk.console.window(second).facts["drift"]
+    assert set(drift) >= {"left", "right"}
+    assert max(drift["left"], drift["right"]) < 0.5
+
+    updates.decide(desk.console, job, keep=False)
+    assert desk.work().status == "done"
+    assert desk.console.model()["version"] == 1
+    assert not desk.console.classes().is_learned("up")
+    desk.store.close()
+
+
+def test_the_model_takes_over_a_new_name_when_it_learns(desk: Desk, tmp_path: Path) -> None:
+    new = write_points(tmp_path / "new.csv", {"left": 20, "right": 20, "up": 40}, 1)
+    for name, labels in (("west", ["up"]), ("sunset", ["up", "high"])):
+        window = desk.console.add_window(str(new)).id
+        assert desk.work().status == "done"
+        opened = desk.console.opened(window)
+        rows = [row for row, identity in enumerate(opened.gallery.ids) if "up" in identity]
+        desk.console.label(window, {row: labels[row % len(labels)] for row in rows[:30]})
+        desk.console.rename("left" if name == "west" else "west", name)
+        updates.learn(desk.console, window, force=True)
+        done = desk.work()
+        assert done.status == "done", done.problem
+        assert desk.console.model()["classes"][0] == name
+        assert workflow.predict(desk.model, new).counts[name] >= 15
+        assert desk.console.classes().key(name) == "left"
+        assert not desk.console.classes().renames
+    listed = {known["name"]: known for known in overview.class_list(desk.console)}
+    assert (listed["sunset"]["since"], listed["sunset"]["n_labels"]) == (1, 48)
+    assert listed["sunset"]["earlier"] == ["left", "west"]
+    assert [len(listed[name]["counts"]) for name in ("sunset", "right", "up")] == [2, 2, 2]
+    assert "west" in desk.console.window(window).facts["drift"]  # called "left" in the first one
+    assert ModelFolder(desk.model).former_names() == {"left": "sunset", "west": "sunset"}
+    ModelFolder(desk.model).rollback(1)
+    assert "left" in workflow.predict(desk.model, new).counts
+    desk.store.close()
+
+
+def test_learning_that_was_killed_after_the_version_was_written(desk: Desk, tmp_path: Path) -> None:
+    new = write_points(tmp_path / "new.csv", {"left": 20, "right": 20, "up": 40}, 1)
+    window = desk.console.add_window(str(new)).id
+    desk.work()
+    desk.named(window)
+    number = updates.learn(desk.console, window)
+    job = desk.store.claim_job()
+    assert job is not None
+    desk.worker.learn(job)
+    desk.store.decide(number, "lost")  # whatever it said, the job is not done
+    desk.store.requeue()
+    done = desk.work()
+    assert done.status == "done", done.problem
+    assert done.result is not None
+    assert done.result["version"] == ModelFolder(desk.model).current == 2
+    desk.store.close()
+
+
+def test_a_job_of_another_store_is_another_job(desk: Desk, tmp_path: Path) -> None:
+    """Two stores count their jobs alike: what one taught is not what the other has to teach."""
+    new = write_points(tmp_path / "new.csv", {"left": 20, "right": 20, "up": 40}, 1)
+    for folder, version in ((tmp_path / "one", 2), (tmp_path / "two", 3)):
+        folder.mkdir()
+        other = Desk(folder, desk.model)
+        window = other.console.add_window(str(new)).id
+        other.work()
+        groups = list(other.console.opened(window).state.groups)
+        other.console.name(window, groups, f"from {folder.name}")
+        updates.learn(other.console, window, force=True)
+        done = other.work()
+        assert done.status == "done", done.problem
+        assert done.result is not None
+        assert (done.id, done.result["version"]) == (2, version)
+        other.store.close()
+    desk.store.close()
+
+
+def test_a_window_that_is_done_is_not_looked_at_again(desk: Desk, tmp_path: Path) -> None:
+    new = write_points(tmp_path / "new.csv", {"left": 20, "right": 20, "up": 40}, 1)
+    window = desk.console.add_window(str(new)).id
+    job = desk.store.claim_job()
+    assert job is not None
+    desk.worker.detect(job)  # and killed before it said that the job is done
+    findings = workflow.Findings(tmp_path / "windows/1/findings").id
+    write_points(new, {"up": 3}, 2)  # people have named rows: other data must not come under them
+    desk.store.requeue()
+    assert desk.work().status == "done"
+    assert desk.console.window(window).facts["n"] == 80
+    assert workflow.Findings(tmp_path / "windows/1/findings").id == findings
+    for _ in range(3):
+        desk.store.change_job(job.id, status="running", attempts=3)
+        desk.store.requeue()
+    assert desk.console.window(window).status == "done"
+    desk.store.close()
+
+
+def test_going_back_that_fails_and_that_was_killed(desk: Desk, tmp_path: Path) -> None:
+    new = write_points(tmp_path / "new.csv", {"left": 20, "right": 20, "up": 40}, 1)
+    window = desk.console.add_window(str(new)).id
+    desk.work()
+    desk.named(window)
+    number = updates.learn(desk.console, window, force=True)
+    assert desk.work().status == "done"
+    updates.decide(desk.console, number, keep=False)
+    with ModelFolder(desk.model).changing():
+        assert "another command is changing" in (desk.work().problem or "")
+    assert desk.store.lessons(window)[0].decision == "pending"  # the model is where it was
+    updates.decide(desk.console, number, keep=False)
+    job = desk.store.claim_job()
+    assert job is not None
+    desk.worker.rollback(job)
+    desk.store.requeue()
+    assert desk.work().status == "done"
+    assert desk.store.lessons(window)[0].decision == "rolled back"
+    assert [event.event for event in ModelFolder(desk.model).events()][-2:] == [
+        "update",
+        "rollback",
+    ]
+    desk.store.close()
+
+
+def test_a_damaged_model_does_not_stop_the_worker(
+    desk: Desk, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = desk.model / "log.jsonl"
+    content = log.read_bytes()
+    log.unlink()
+    again = Desk(tmp_path)
+    again.worker._tell_model()
+    assert caplog.text.count("is damaged") == 1
+    log.write_bytes(content)
+    again.worker._tell_model()
+    assert again.console.model()["version"] == 1
+    again.store.close()
+    desk.store.close()
+
+
+def test_what_cannot_be_looked_at_fails_in_one_line(desk: Desk, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.csv"
+    bad.write_text("id,colour\na,red\n")
+    window = desk.console.add_window(str(bad)).id
+    done = desk.work()
+    assert done.status == "failed"
+    assert done.problem
+    assert desk.console.window(window).status == "failed"
+    desk.store.close()
+
+
+def test_drift_is_seen_and_chance_is_not() -> None:
+    rng = np.random.default_rng(0)
+    one, other = rng.normal(size=(2, 40, 8)).astype(np.float32)
+    assert shift(one, other) < 0.3
+    assert shift(one, other + 1) > 0.8

@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cilf import workflow
+from cilf.errors import BadConfig, BadInput
+from cilf.learners import Learner
+from cilf.learners.iforest import IForest
+from cilf.workflow.comparison import ClassChange, Score, mean_loss, taught, too_much
+
+NONE = Score(0, math.nan, math.nan)
+
+
+def change(label: str, before: float, after: float, n: int = 20) -> ClassChange:
+    return ClassChange(label, held_out=Score(n, before, after), memory=Score(100, 1.0, 1.0))
+
+
+def test_an_update_is_measured_on_what_the_model_keeps() -> None:
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(c, 1.0, size=(30, 2)) for c in (0, 4)])
+    learner = IForest(n_estimators=5, memory_size=40).fit(X, ["a"] * 30 + ["b"] * 30)
+    kept = learner.remembered()
+    assert kept is not None
+    before = learner.recall(kept)
+    new = rng.normal((0, 4), 1.0, size=(30, 2))
+    changes = {change.label: change for change in taught(learner, new, np.array(["c"] * 30))}
+    assert list(changes) == ["a", "b", "c"]
+    after = learner.predict(kept.X)
+    for label in "ab":
+        of = kept.y == label
+        expected = Score(20, (before[of] == label).mean(), (after[of] == label).mean())
+        assert changes[label].memory == pytest.approx(expected)
+        assert changes[label].held_out.n == 0
+        assert changes[label].deciding == changes[label].memory
+    assert (changes["c"].memory.n, math.isnan(changes["c"].memory.before)) == (13, True)
+    assert math.isnan(changes["c"].loss)
+
+
+def test_held_out_instances_decide_where_there_are_any() -> None:
+    assert change("a", 1.0, 0.5).loss == 0.5
+    assert ClassChange("a", held_out=NONE, memory=Score(9, 0.9, 0.8)).loss == pytest.approx(0.1)
+    new = ClassChange("new", held_out=NONE, memory=Score(9, math.nan, 0.1))
+    assert mean_loss([change("a", 1.0, 0.8), change("b", 0.9, 0.9), new]) == pytest.approx(0.1)
+    assert math.isnan(mean_loss([new]))
+
+
+@pytest.mark.parametrize(
+    ("losses", "tolerance", "refused"),
+    [
+        ([0.05, 0.05], 0.05, False),
+        ([0.10, 0.05], 0.05, True),  # on average
+        ([0.15, -0.10], 0.05, False),
+        ([0.20, -0.20], 0.05, True),  # one alone
+        ([0.0, 0.0], 0.0, False),
+        ([0.05, -0.05], 0.0, True),
+        ([-0.5, -0.5], 0.0, False),
+        ([1.0, 1.0], 1.0, False),
+        ([], 0.05, False),
+    ],
+)
+def test_what_is_too_much(losses: list[float], tolerance: float, refused: bool) -> None:
+    changes = [change(str(i), 0.5, 0.5 - loss) for i, loss in enumerate(losses)]
+    assert (too_much(changes, tolerance) is not None) == refused
+
+
+def test_findings_of_another_model_are_refused(named_points: Path) -> None:
+    workflow.fit("known.csv", "other", learner="iforest")
+    with pytest.raises(BadInput, match="found were made with another model than other"):
+        workflow.update("other", "found")
+
+
+def test_what_was_learned_is_not_learned_twice(named_points: Path) -> None:
+    workflow.update("model", "found")
+    with pytest.raises(BadInput, match="has learned all 60 labels in found already"):
+        workflow.update("model", "found")
+    (named_points / "found/more.csv").write_text("identity,label\nup-0,up\nleft-0,odd\n")
+    more = workflow.update("model", "found/more.csv")
+    assert (more.n_labels, more.new_classes) == (1, ["odd"])
+
+
+def test_a_name_in_another_case_is_refused(named_points: Path) -> None:
+    (named_points / "found/mine.csv").write_text("identity,label\nup-0,Left\n")
+    with pytest.raises(BadInput, match="'Left' differs from 'left'"):
+        workflow.update("model", "found/mine.csv")
+    assert workflow.ModelFolder("model").current == 1
+
+
+@pytest.fixture
+def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From its first update on, a learner takes everything for its newest class."""
+
+    def _predict(self: Learner, X: np.ndarray) -> np.ndarray:
+        newest = len(self.classes_) - 1
+        return np.full(len(X), newest) if self._n_updates else np.asarray(real(self, X))
+
+    real = IForest._predict
+    monkeypatch.setattr(IForest, "_predict", _predict)
+
+
+@pytest.mark.usefixtures("forgetful")
+def test_an_update_that_forgets_is_refused_unless_forced(named_points: Path) -> None:
+    problem = r"stays as it is: .* 1\.000 .* more than 0\.05"
+    with pytest.raises(workflow.WouldForget, match=problem) as told:
+        workflow.update("model", "found")
+    assert [c.label for c in told.value.outcome.changes] == ["left", "right", "up", "down"]
+    assert told.value.outcome.loss == 1.0
+    model = workflow.ModelFolder.open("model")
+    assert (model.current, [p.name for p in Path("model/versions").iterdir()]) == (1, ["0001"])
+    assert workflow.update("model", "found", tolerance=1.0).loss == 1.0
+    model.rollback()
+    forced = workflow.update("model", "found", force=True).event
+    assert forced is not None
+    assert (forced.version, forced.about["forced"]) == (3, True)
+
+
+@pytest.mark.parametrize("tolerance", [-0.1, 1.5, math.nan])
+def test_a_tolerance_is_a_share(points: Path, tolerance: float) -> None:
+    with pytest.raises(BadConfig, match="tolerance"):
+        workflow.update("model", "found", tolerance=tolerance)
+
+
+def test_names_of_classes_are_texts(points: Path) -> None:
+    lines = (points / "known.csv").read_text().replace(",left", ",7").replace(",right", ",12")
+    (points / "numbers.csv").write_text(lines)
+    fitted = workflow.fit("numbers.csv", "numbers", learner="iforest")
+    assert fitted.accuracy.keys() == {"7", "12"}
+    assert workflow.ModelFolder("numbers").learner().classes_.tolist() == ["7", "12"]
+    predicted = workflow.predict("numbers", "new.csv")
+    assert set(predicted.counts) <= {"7", "12"}
+    assert predicted.to_csv().splitlines()[0] == b"identity,label"
+
+
+def test_a_model_tells_about_itself(named_points: Path) -> None:
+    workflow.update("model", "found")
+    about = workflow.describe("model")
+    assert {c.label: (c.since, c.n_labels, c.n_kept) for c in about.classes} == {
+        "left": (1, 48, 48), "right": (1, 48, 48), "up": (2, 30, 30), "down": (2, 30, 30),
+    }  # fmt: skip
+    assert (about.learner, about.shape, about.current) == ("iforest", (2,), 2)
+    assert about.sizes.keys() == {1, 2}
+    assert about.to_json()["history"][1]["labels"] == {"up": 30, "down": 30}
+
+
+def test_a_version_that_calls_a_class_otherwise(named_points: Path, edit: Any) -> None:
+    event = workflow.update("model", "found", renames={"left": "west"}).event
+    assert event is not None
+    assert event.about["renamed"] == {"left": "west"}
+    about = workflow.describe("model")
+    assert [(c.label, c.since, c.n_labels) for c in about.classes[:2]] == [
+        ("west", 1, 48), ("right", 1, 48),
+    ]  # fmt: skip
+
+    def name_lefts(row: dict[str, str]) -> None:
+        row["name"] = "left" if row["identity"].startswith("left") else ""
+
+    edit(named_points / "found" / "findings.csv", name_lefts)
+    again = workflow.update("model", "found/findings.csv")  # by its former name
+    assert again.new_classes == []
+    assert again.event is not None
+    assert again.event.about["labels"] == {"west": 20}
+    with pytest.raises(BadInput, match="has learned all 20 labels"):
+        workflow.update("model", "found/findings.csv")
+    with pytest.raises(BadInput, match="two classes the name 'right'"):
+        workflow.update("model", "found", renames={"west": "right"})

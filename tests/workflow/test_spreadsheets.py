@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import codecs
+from pathlib import Path
+
+import pytest
+
+from cilf.errors import BadInput
+from cilf.workflow.spreadsheets import Row, read_sheet, table_bytes
+
+PLAIN = "identity,name\na b.png,Käfer\n\n,\nc.png,\n"
+ROWS = [("a b.png", "Käfer"), ("c.png", "")]
+
+
+def rows_of(path: Path) -> list[tuple[str, ...]]:
+    sheet = read_sheet(path)
+    assert sheet.columns == ("identity", "name")
+    return [tuple(row.cells.values()) for row in sheet.rows]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        PLAIN.encode(),
+        codecs.BOM_UTF8 + PLAIN.encode(),
+        PLAIN.replace(",", ";").replace("\n", "\r\n").encode(),
+        codecs.BOM_UTF8 + ("sep=;\n" + PLAIN.replace(",", ";")).encode(),
+        PLAIN.replace(",", "\t").encode("utf-16"),
+        ("\n\n" + PLAIN).encode(),
+        PLAIN.replace("identity,name", '"Identity", NAME ,,').encode(),
+        PLAIN.replace("a b.png,Käfer", '"a b.png"," Käfer "').replace("\n", "\r").encode(),
+        PLAIN.rstrip(",\n").encode(),
+    ],
+    ids=["plain", "mark", "semicolons", "sep", "utf-16", "blank", "head", "quotes", "ragged"],
+)
+def test_a_table_reads_the_same_whoever_saved_it(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "t.csv").write_bytes(content)
+    assert rows_of(tmp_path / "t.csv") == ROWS
+
+
+def test_lines_are_counted_as_an_editor_does(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a\n\nx\n")
+    assert read_sheet(tmp_path / "t.csv").rows == [Row(3, {"a": "x"})]
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "is empty"),
+        (b"\n,,\n", "is empty"),
+        ("identity,name\na,Käfer\n".encode("latin-1"), "is not UTF-8: save it as 'CSV UTF-8'"),
+        (b"name,Name\na,b\n", "several columns 'name'"),
+        (b"identity,name\na,b,c\n", "more cells in line 2"),
+        (b'identity,name\n"a,b\n', "is no table"),
+    ],
+)
+def test_what_is_no_table_is_refused(tmp_path: Path, content: bytes, problem: str) -> None:
+    (tmp_path / "t.csv").write_bytes(content)
+    with pytest.raises(BadInput, match=problem):
+        read_sheet(tmp_path / "t.csv")
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"t\.csv cannot be read"):
+        read_sheet(tmp_path / "t.csv")
+
+
+def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+    rows = [('odd, "name";.png', "ü"), ("two\nlines", "=x"), ("bad \udce9.png", "y")]
+    (tmp_path / "t.csv").write_bytes(table_bytes(("identity", "name"), rows))
+    assert rows_of(tmp_path / "t.csv") == [*rows[:2], ("bad \\udce9.png", "y")]
+    assert table_bytes(("a",), [("plain",)]) == b"a\nplain\n"
