@@ -168,7 +168,7 @@ def test_json_is_the_only_thing_on_standard_output(vectors: Any) -> None:
 
 def test_history_says_what_classes_are_called_now(vectors: Any) -> None:
     name_all("cat")
-    workflow.update("model", "found", renames={"ant": "emmet"})
+    workflow.update("model", *workflow.read_labels("found"), renames={"ant": "emmet"})
     history = " ".join(vectors("model", "model").out.split())
     assert "new classes: cat; ant is emmet now;" in history
     assert "emmet" in vectors("predict", "model", "new.csv").out
@@ -184,6 +184,7 @@ def test_predictions_go_to_a_file(vectors: Any) -> None:
 
 def test_what_cannot_be_done_is_one_line_and_exit_code_2(vectors: Any) -> None:
     Path("found/wrong.csv").write_text("identity,kind\nnew.csv:60,cat\n")
+    Path("found/right.csv").write_text("identity,label\nnew.csv:60,cat\n")
     Path("found/unknown.csv").write_text("identity,label\nnew.csv:99,cat\n")
     for arguments, problem in [
         (("fit", "known.csv", "--out", "model", "--label", "kind"), "holds a model already"),
@@ -196,7 +197,7 @@ def test_what_cannot_be_done_is_one_line_and_exit_code_2(vectors: Any) -> None:
         (("update", "model", "found"), "names nothing"),
         (("update", "model", "found/wrong.csv"), "it needs 'identity' and 'label'"),
         (("update", "model", "found/unknown.csv"), "'new.csv:99' in line 2"),
-        (("update", "model", "found", "--tolerance", "2"), "tolerance is 2.0"),
+        (("update", "model", "found/right.csv", "--tolerance", "2"), "tolerance is 2.0"),
         (("rollback", "model"), "the first: there is no earlier one"),
         (("model", "found"), "found is no model"),
     ]:

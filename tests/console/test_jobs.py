@@ -141,6 +141,19 @@ def test_from_a_window_to_a_new_version_and_back(desk: Desk, tmp_path: Path) -> 
     desk.store.close()
 
 
+def test_a_class_called_as_files_say_left_out_is_learned(desk: Desk, tmp_path: Path) -> None:
+    new = write_points(tmp_path / "new.csv", {"left": 20, "right": 20, "up": 40}, 1)
+    window = desk.console.add_window(str(new)).id
+    assert desk.work().status == "done"
+    ids = desk.console.opened(window).gallery.ids
+    desk.console.label(window, {row: "-" for row, identity in enumerate(ids) if "up" in identity})
+    updates.learn(desk.console, window)
+    done = desk.work()
+    assert done.status == "done", done.problem
+    assert desk.console.model()["classes"] == ["left", "right", "-"]
+    desk.store.close()
+
+
 def test_the_model_takes_over_a_new_name_when_it_learns(desk: Desk, tmp_path: Path) -> None:
     new = write_points(tmp_path / "new.csv", {"left": 20, "right": 20, "up": 40}, 1)
     for name, labels in (("west", ["up"]), ("sunset", ["up", "high"])):

@@ -163,7 +163,7 @@ def test_nothing_new_is_fine(points: Path) -> None:
 def test_damaged_findings_are_refused(points: Path, name: str) -> None:
     (points / "found" / name).write_bytes(b"PK nothing")
     with pytest.raises(BadInput, match="damaged"):
-        workflow.update("model", "found")
+        workflow.update("model", *workflow.read_labels("found"))
 
 
 def test_findings_of_a_later_cilf_are_refused(points: Path) -> None:
@@ -176,6 +176,6 @@ def test_findings_of_a_later_cilf_are_refused(points: Path) -> None:
 def test_a_folder_without_findings_is_refused(points: Path) -> None:
     shutil.rmtree("found")
     with pytest.raises(BadInput, match="found is not there"):
-        workflow.update("model", "found")
+        workflow.update("model", *workflow.read_labels("found"))
     with pytest.raises(BadInput, match="model holds no findings"):
-        workflow.update("model", "model")
+        workflow.update("model", *workflow.read_labels("model"))

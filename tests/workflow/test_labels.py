@@ -10,14 +10,13 @@ import pytest
 from cilf.core.spelling import check_spelling
 from cilf.errors import BadInput
 from cilf.workflow import Findings
-from cilf.workflow.labels import read_answers
+from cilf.workflow.labels import read_labels
 
 Edit = Callable[[Path, Callable[[dict[str, str]], None]], None]
 
 
 def named(source: str | Path, findings: str | None = None) -> dict[str, str]:
-    about, answers = read_answers(source, findings)
-    return dict(zip(about.found.ids[answers.rows].tolist(), answers.labels.tolist(), strict=True))
+    return read_labels(source, findings)[1]
 
 
 def members(cluster: int) -> set[str]:
@@ -28,7 +27,7 @@ def members(cluster: int) -> set[str]:
 def test_nothing_is_named_at_first(points: Path) -> None:
     for source in ("found", "found/findings.csv", "found/clusters.csv"):
         with pytest.raises(BadInput, match="names nothing: write names into the column 'name'"):
-            read_answers(source)
+            read_labels(source)
 
 
 def test_a_cluster_names_all_its_members(points: Path, edit: Edit) -> None:

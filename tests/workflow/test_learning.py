@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from cilf import workflow
+from cilf.data import load_instances
 from cilf.errors import BadConfig, BadInput
 from cilf.learners import Learner
 from cilf.learners.iforest import IForest
-from cilf.workflow.comparison import ClassChange, Score, mean_loss, taught, too_much
+from cilf.workflow.comparison import ClassChange, Score, mean_loss, too_much, update_and_compare
 
 NONE = Score(0, math.nan, math.nan)
 
@@ -28,7 +29,8 @@ def test_an_update_is_measured_on_what_the_model_keeps() -> None:
     assert kept is not None
     before = learner.recall(kept)
     new = rng.normal((0, 4), 1.0, size=(30, 2))
-    changes = {change.label: change for change in taught(learner, new, np.array(["c"] * 30))}
+    compared = update_and_compare(learner, new, np.array(["c"] * 30))
+    changes = {change.label: change for change in compared}
     assert list(changes) == ["a", "b", "c"]
     after = learner.predict(kept.X)
     for label in "ab":
@@ -71,23 +73,53 @@ def test_what_is_too_much(losses: list[float], tolerance: float, refused: bool) 
 def test_findings_of_another_model_are_refused(named_points: Path) -> None:
     workflow.fit("known.csv", "other", learner="iforest")
     with pytest.raises(BadInput, match="found were made with another model than other"):
-        workflow.update("other", "found")
+        workflow.update("other", *workflow.read_labels("found"))
 
 
 def test_what_was_learned_is_not_learned_twice(named_points: Path) -> None:
-    workflow.update("model", "found")
-    with pytest.raises(BadInput, match="has learned all 60 labels in found already"):
-        workflow.update("model", "found")
+    workflow.update("model", *workflow.read_labels("found"))
+    with pytest.raises(BadInput, match="has learned all 60 labels already"):
+        workflow.update("model", *workflow.read_labels("found"))
     (named_points / "found/more.csv").write_text("identity,label\nup-0,up\nleft-0,odd\n")
-    more = workflow.update("model", "found/more.csv")
+    more = workflow.update("model", *workflow.read_labels("found/more.csv"))
     assert (more.n_labels, more.new_classes) == (1, ["odd"])
 
 
 def test_a_name_in_another_case_is_refused(named_points: Path) -> None:
     (named_points / "found/mine.csv").write_text("identity,label\nup-0,Left\n")
     with pytest.raises(BadInput, match="'Left' differs from 'left'"):
-        workflow.update("model", "found/mine.csv")
+        workflow.update("model", *workflow.read_labels("found/mine.csv"))
     assert workflow.ModelFolder("model").current == 1
+
+
+def test_a_class_may_have_the_name_that_leaves_out_in_files(points: Path) -> None:
+    found = workflow.Findings.open("found")
+    labels = {identity: "-" for identity in found.found.ids.tolist() if "up" in identity}
+    updated = workflow.update("model", found, labels)
+    assert (updated.n_labels, updated.new_classes) == (30, ["-"])
+
+
+def test_a_model_is_updated_with_data_of_ones_own(points: Path) -> None:
+    instances = load_instances("new.csv", columns=("x", "y"))
+    labels = {identity: "high" for identity in instances.ids.tolist() if "up" in identity}
+    updated = workflow.update("model", instances, labels, source="by hand")
+    assert (updated.n_labels, updated.new_classes) == (30, ["high"])
+    assert updated.event is not None
+    assert updated.event.about["source"] == "by hand"
+    assert workflow.predict("model", "new.csv").counts["high"] >= 25
+
+
+@pytest.mark.parametrize(
+    ("labels", "problem"),
+    [
+        ({}, "labels is empty"),
+        ({"nobody": "up"}, "1 identities that the data do not hold .'nobody'."),
+        ({"up-0": " "}, "is missing"),
+    ],
+)
+def test_labels_that_cannot_be_learned(points: Path, labels: Any, problem: str) -> None:
+    with pytest.raises(BadInput, match=problem):
+        workflow.update("model", workflow.Findings.open("found"), labels)
 
 
 @pytest.fixture
@@ -106,14 +138,14 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_update_that_forgets_is_refused_unless_forced(named_points: Path) -> None:
     problem = r"stays as it is: .* 1\.000 .* more than 0\.05"
     with pytest.raises(workflow.WouldForget, match=problem) as told:
-        workflow.update("model", "found")
+        workflow.update("model", *workflow.read_labels("found"))
     assert [c.label for c in told.value.outcome.changes] == ["left", "right", "up", "down"]
     assert told.value.outcome.loss == 1.0
     model = workflow.ModelFolder.open("model")
     assert (model.current, [p.name for p in Path("model/versions").iterdir()]) == (1, ["0001"])
-    assert workflow.update("model", "found", tolerance=1.0).loss == 1.0
+    assert workflow.update("model", *workflow.read_labels("found"), tolerance=1.0).loss == 1.0
     model.rollback()
-    forced = workflow.update("model", "found", force=True).event
+    forced = workflow.update("model", *workflow.read_labels("found"), force=True).event
     assert forced is not None
     assert (forced.version, forced.about["forced"]) == (3, True)
 
@@ -121,7 +153,7 @@ def test_an_update_that_forgets_is_refused_unless_forced(named_points: Path) -> 
 @pytest.mark.parametrize("tolerance", [-0.1, 1.5, math.nan])
 def test_a_tolerance_is_a_share(points: Path, tolerance: float) -> None:
     with pytest.raises(BadConfig, match="tolerance"):
-        workflow.update("model", "found", tolerance=tolerance)
+        workflow.update("model", workflow.Findings("found"), {"up-0": "up"}, tolerance=tolerance)
 
 
 def test_names_of_classes_are_texts(points: Path) -> None:
@@ -136,7 +168,7 @@ def test_names_of_classes_are_texts(points: Path) -> None:
 
 
 def test_a_model_tells_about_itself(named_points: Path) -> None:
-    workflow.update("model", "found")
+    workflow.update("model", *workflow.read_labels("found"))
     about = workflow.describe("model")
     assert {c.label: (c.since, c.n_labels, c.n_kept) for c in about.classes} == {
         "left": (1, 48, 48), "right": (1, 48, 48), "up": (2, 30, 30), "down": (2, 30, 30),
@@ -147,7 +179,7 @@ def test_a_model_tells_about_itself(named_points: Path) -> None:
 
 
 def test_a_version_that_calls_a_class_otherwise(named_points: Path, edit: Any) -> None:
-    event = workflow.update("model", "found", renames={"left": "west"}).event
+    event = workflow.update("model", *workflow.read_labels("found"), renames={"left": "west"}).event
     assert event is not None
     assert event.about["renamed"] == {"left": "west"}
     about = workflow.describe("model")
@@ -159,11 +191,11 @@ def test_a_version_that_calls_a_class_otherwise(named_points: Path, edit: Any) -
         row["name"] = "left" if row["identity"].startswith("left") else ""
 
     edit(named_points / "found" / "findings.csv", name_lefts)
-    again = workflow.update("model", "found/findings.csv")  # by its former name
+    again = workflow.update("model", *workflow.read_labels("found/findings.csv"))
     assert again.new_classes == []
     assert again.event is not None
     assert again.event.about["labels"] == {"west": 20}
     with pytest.raises(BadInput, match="has learned all 20 labels"):
-        workflow.update("model", "found/findings.csv")
+        workflow.update("model", *workflow.read_labels("found/findings.csv"))
     with pytest.raises(BadInput, match="two classes the name 'right'"):
-        workflow.update("model", "found", renames={"west": "right"})
+        workflow.update("model", *workflow.read_labels("found"), renames={"west": "right"})

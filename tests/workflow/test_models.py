@@ -24,7 +24,7 @@ def names(folder: Path) -> list[str]:
 
 
 def test_a_model_folder_loads_at_its_current_version(named_points: Path) -> None:
-    workflow.update("model", "found")
+    workflow.update("model", *workflow.read_labels("found"))
     assert cilf.load("model").classes_.tolist() == ["left", "right", "up", "down"]
     ModelFolder.open("model").rollback()
     assert cilf.load("model").classes_.tolist() == ["left", "right"]
@@ -32,7 +32,7 @@ def test_a_model_folder_loads_at_its_current_version(named_points: Path) -> None
 
 
 def test_history_says_where_labels_came_from(named_points: Path) -> None:
-    workflow.update("model", "found", note="first round")
+    workflow.update("model", *workflow.read_labels("found"), source="found", note="first round")
     model = ModelFolder.open("model")
     fitted, updated = model.events()
     assert (fitted.event, fitted.version, fitted.before) == ("fit", 1, None)
@@ -54,7 +54,7 @@ def test_history_says_where_labels_came_from(named_points: Path) -> None:
 
 
 def test_rollback_goes_anywhere_and_removes_nothing(named_points: Path) -> None:
-    workflow.update("model", "found")
+    workflow.update("model", *workflow.read_labels("found"))
     model = ModelFolder.open("model")
     before = {number: names(model.version_path(number)) for number in (1, 2)}
     assert model.rollback().version == 1
@@ -72,10 +72,10 @@ def test_rollback_goes_anywhere_and_removes_nothing(named_points: Path) -> None:
 
 
 def test_after_a_rollback_the_next_version_has_a_number_of_its_own(named_points: Path) -> None:
-    workflow.update("model", "found")
+    workflow.update("model", *workflow.read_labels("found"))
     model = ModelFolder.open("model")
     model.rollback()
-    again = workflow.update("model", "found").event
+    again = workflow.update("model", *workflow.read_labels("found")).event
     assert again is not None
     assert (again.version, again.before) == (3, 1)
     assert [event.version for event in model.lineage()] == [1, 3]
@@ -85,7 +85,7 @@ def test_after_a_rollback_the_next_version_has_a_number_of_its_own(named_points:
 
 
 def test_a_damaged_version_is_no_place_to_go_back_to(named_points: Path) -> None:
-    workflow.update("model", "found")
+    workflow.update("model", *workflow.read_labels("found"))
     next((named_points / "model/versions/0001").glob("*.safetensors")).write_bytes(b"")
     with pytest.raises(BadInput, match="damaged"):
         ModelFolder.open("model").rollback()
@@ -93,7 +93,7 @@ def test_a_damaged_version_is_no_place_to_go_back_to(named_points: Path) -> None
 
 
 def test_a_rollback_that_was_killed_never_was(named_points: Path) -> None:
-    workflow.update("model", "found")
+    workflow.update("model", *workflow.read_labels("found"))
     model = ModelFolder.open("model")
     model.rollback()
     (named_points / "model/current").write_text("0002\n")  # as it was before the last step
@@ -111,7 +111,8 @@ def test_looking_while_another_command_sets_the_pointer(
     def read(folder: ModelFolder) -> list[workflow.Event]:
         events = logged(folder)
         monkeypatch.setattr(ModelFolder, "_logged", logged)
-        workflow.update("model", "found")  # log and pointer change after the log was read
+        # Log and pointer change after the log was read.
+        workflow.update("model", *workflow.read_labels("found"))
         return events
 
     monkeypatch.setattr(ModelFolder, "_logged", read)
@@ -122,8 +123,8 @@ def test_looking_while_another_command_sets_the_pointer(
 def test_only_one_command_changes_a_model_at_a_time(named_points: Path) -> None:
     model = ModelFolder.open("model")
     with model.changing(), pytest.raises(BadInput, match="another command is changing model"):
-        workflow.update("model", "found")
-    workflow.update("model", "found")
+        workflow.update("model", *workflow.read_labels("found"))
+    workflow.update("model", *workflow.read_labels("found"))
 
 
 @pytest.mark.parametrize(
@@ -141,12 +142,12 @@ def test_a_damaged_model_is_refused_and_left_alone(
     damage(named_points / "model")
     left = sorted(str(path) for path in (named_points / "model").rglob("*"))
     with pytest.raises(BadInput, match=problem):
-        workflow.update("model", "found")
+        workflow.update("model", *workflow.read_labels("found"))
     assert sorted(str(path) for path in (named_points / "model").rglob("*")) == left
 
 
 def test_a_lost_pointer_costs_no_version(named_points: Path) -> None:
-    workflow.update("model", "found")
+    workflow.update("model", *workflow.read_labels("found"))
     (named_points / "model/current").unlink()
     with pytest.raises(BadInput, match="current is missing"):
         workflow.fit("known.csv", "model", learner="iforest")
@@ -160,7 +161,7 @@ def test_a_model_without_versions_detects_and_predicts(points: Path) -> None:
     assert set(workflow.predict("plain", "plain.csv").labels.tolist()) <= {"3", "4"}
     assert len(workflow.detect("plain", "plain.csv", "seen").found.ids) == 100
     with pytest.raises(BadInput, match="without versions"):
-        workflow.update("plain", "seen")
+        workflow.update("plain", workflow.Findings("seen"), {"plain.csv:0": "3"})
     for path, problem in (("nowhere", "is not there"), ("found", "is no model")):
         with pytest.raises(BadInput, match=problem):
             workflow.predict(path, "new.csv")
@@ -187,7 +188,7 @@ def update(step):
         real(descriptor)
 
     os.fsync = fsync
-    workflow.update("model", "found")
+    workflow.update("model", *workflow.read_labels("found"))
     os._exit(0)
 
 

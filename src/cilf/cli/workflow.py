@@ -24,7 +24,7 @@ from cilf.cli.options import (
 from cilf.errors import BadConfig
 
 if TYPE_CHECKING:
-    from cilf.workflow import Event, Findings, Predictions, Updated
+    from cilf.workflow import Event, Findings, Predictions, UpdateResult
     from cilf.workflow.comparison import Score
 
 MODEL_OUT, FINDINGS_OUT = "runs/model", "runs/findings"
@@ -169,8 +169,9 @@ def update(
     limit = given(tolerance=tolerance)
     try:
         with terminal.progress():
+            about, named = workflow.read_labels(labels, findings)
             updated = workflow.update(
-                model, labels, findings=findings, force=force, note=note, **limit
+                model, about, named, source=labels, force=force, note=note, **limit
             )
     except workflow.WouldForget as refused:
         _show_update(refused.outcome, model, as_json)
@@ -309,7 +310,7 @@ def _show_findings(findings: Findings, model: Path) -> None:
         )
 
 
-def _show_update(updated: Updated, model: Path, as_json: bool) -> None:
+def _show_update(updated: UpdateResult, model: Path, as_json: bool) -> None:
     if as_json:
         refused = {"refused": updated.event is None}
         terminal.print_json({"model": str(model)} | refused | updated.to_json())

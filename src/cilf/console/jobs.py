@@ -36,14 +36,12 @@ from cilf.console.store import (
     now,
 )  # fmt: skip
 from cilf.core import notices, validation
-from cilf.core.files import replace_file
 from cilf.core.progress import listening
 from cilf.errors import CilfError
 from cilf.learners import LEARNERS
 from cilf.learners.persistence import CURRENT
 from cilf.workflow.findings import Findings
 from cilf.workflow.models import UPDATE, ModelFolder
-from cilf.workflow.spreadsheets import table_bytes
 
 LOCK = "worker.lock"
 IDLE = 0.2  # seconds between looks for work
@@ -188,13 +186,12 @@ class Worker:
         outcome = self._learned_before(note, Findings(folder / "findings").id)
         if outcome is None:
             answers = json.loads((folder / job.about["answers"]).read_text(encoding="utf-8"))
-            table = folder / "answers.csv"
-            replace_file(table, table_bytes(("identity", "label"), list(answers.items())))
             try:
                 updated = workflow.update(
                     self.model,
-                    table,
-                    findings=folder / "findings",
+                    Findings.open(folder / "findings"),
+                    answers,
+                    source=folder / job.about["answers"],
                     force=job.about["force"],
                     note=note,
                     renames=job.about.get("renames"),

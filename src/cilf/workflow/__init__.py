@@ -10,36 +10,32 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cilf.workflow.findings import Findings, detect
-    from cilf.workflow.learning import (
-        Fitted,
-        Predictions,
-        Updated,
-        WouldForget,
-        fit,
-        predict,
-        update,
-    )
+    from cilf.workflow.labels import read_labels
+    from cilf.workflow.model_fit import FitResult, fit
+    from cilf.workflow.model_update import UpdateResult, WouldForget, update
     from cilf.workflow.models import Event, ModelFolder, load_model
     from cilf.workflow.overview import ModelSummary, describe
+    from cilf.workflow.prediction import Predictions, predict
 
 __all__ = [
     "Event",
     "Findings",
-    "Fitted",
+    "FitResult",
     "ModelFolder",
     "ModelSummary",
     "Predictions",
-    "Updated",
+    "UpdateResult",
     "WouldForget",
     "describe",
     "detect",
     "fit",
     "load_model",
     "predict",
+    "read_labels",
     "update",
 ]
 
-_HOMES = ("findings", "learning", "models", "overview")
+_HOMES = ("findings", "labels", "model_fit", "model_update", "models", "overview", "prediction")
 
 
 def __getattr__(name: str) -> Any:

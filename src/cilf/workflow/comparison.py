@@ -57,8 +57,8 @@ class ClassChange:
         return {"label": self.label} | {name: score.to_json() for name, score in parts.items()}
 
 
-def taught(learner: Learner, X: Array, y: Array) -> list[ClassChange]:
-    """Teach a learner, and say what that did to each class, the old ones first."""
+def update_and_compare(learner: Learner, X: Array, y: Array) -> list[ClassChange]:
+    """Update a learner, and measure what that does to each class, the known classes first."""
     old, kept = learner.classes_.tolist(), learner.remembered()
     before = None if kept is None else learner.recall(kept)
     learner.update(X, y)

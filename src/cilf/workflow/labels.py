@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,6 @@ import numpy as np
 from cilf.core import validation
 from cilf.core.notices import notice
 from cilf.core.spelling import as_compared
-from cilf.core.types import Array, Ints
 from cilf.errors import BadInput
 from cilf.workflow.findings import CLUSTERS, HEAD, ROWS, Findings, Found
 from cilf.workflow.spreadsheets import Row, Sheet, read_sheet
@@ -30,23 +28,18 @@ MOST_LISTED = 3
 Named = dict[int, str]  # row of the findings, or number of a new kind from 0 -> name
 
 
-@dataclass(frozen=True)
-class Answers:
-    """Instances that somebody gave names to."""
-
-    rows: Ints  # of the findings
-    labels: Array  # (n,) str
-    source: Path  # the file or folder they were read from
-
-
-def read_answers(
+def read_labels(
     source: str | Path, findings: str | Path | None = None
-) -> tuple[Findings, Answers]:
-    """The labels in a findings folder, or in a table about one.
+) -> tuple[Findings, dict[str, str]]:
+    """Read the labels in a findings folder, or in a table about one.
 
     Args:
-        source: the folder, whose two tables count together, or one table, which counts alone.
-        findings: the folder that a table is about, if it does not lie there.
+        source: a findings folder or a table. The two tables of a folder count together.
+        findings: the folder that a table is about, if the table does not lie in it.
+
+    Returns:
+        The findings, and the label of each labelled instance by its identity, as
+        :func:`cilf.workflow.update` takes them.
     """
     path = Path(source).expanduser()
     about = Findings.open(_folder(path, findings))
@@ -57,14 +50,14 @@ def read_answers(
     else:
         rows, clusters = _names_in(read_sheet(path), about.found)
     named = _members(clusters, about.found) | rows
-    chosen = sorted(row for row, name in named.items() if name != LEFT_OUT)
-    if not chosen:
+    ids = about.found.ids.tolist()
+    labels = {ids[row]: name for row, name in named.items() if name != LEFT_OUT}
+    if not labels:
         raise BadInput(
-            f"{path} names nothing: write names into the column 'name' of {CLUSTERS} (for all of a "
-            f"new kind) or of {ROWS} (for single instances)."
+            f"{path} names nothing: write names into the column 'name' of {CLUSTERS} (for all "
+            f"members of a cluster) or of {ROWS} (for single instances)."
         )
-    labels = np.array([named[row] for row in chosen], dtype=str)
-    return about, Answers(np.array(chosen, dtype=np.int64), labels, path)
+    return about, labels
 
 
 def _folder(path: Path, findings: str | Path | None) -> Path:

@@ -1,0 +1,99 @@
+"""Fit a learner on labelled data and keep it as a version of a model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cilf.core.types import Array
+from cilf.errors import BadInput
+from cilf.learners import make
+from cilf.workflow.comparison import Score
+from cilf.workflow.models import FIT, Event, ModelFolder, Taught
+from cilf.workflow.prediction import count_labels
+from cilf.workflow.reading import describe_reading, read_labelled
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """The outcome of a fit.
+
+    Attributes:
+        event: the log entry of the new version.
+        n_labels: the number of training instances.
+        accuracy: for each class, the score on its held-out instances; ``before`` is NaN.
+    """
+
+    event: Event
+    n_labels: int
+    accuracy: dict[str, Score]
+
+    @property
+    def mean_accuracy(self) -> float:
+        """The mean of the classes' accuracies."""
+        return float(np.mean([score.after for score in self.accuracy.values()]))
+
+
+def fit(
+    data: str,
+    out: str | Path,
+    *,
+    learner: str = "cilf",
+    parameters: Mapping[str, Any] | None = None,
+    loading: Mapping[str, Any] | None = None,
+    again: bool = False,
+    note: str | None = None,
+) -> FitResult:
+    """Fit a learner on labelled data and keep it as the first version of a model.
+
+    Args:
+        data: a data set name or a path, as :func:`cilf.data.load_dataset` takes it.
+        out: the model folder.
+        learner: the name of the learner in ``LEARNERS``.
+        parameters: the parameters of the learner.
+        loading: the options of :func:`cilf.data.load_dataset`.
+        again: if ``out`` holds a model, add the next version to it instead of refusing.
+        note: a text that the log keeps.
+    """
+    model = ModelFolder(out)
+    _require_new(model, again)
+    made = make(learner, **(parameters or {}))
+    dataset = read_labelled(data, loading or {})
+    made.fit(*dataset.train)
+    accuracy = _score_classes(dataset.test.y, made.predict(dataset.test.X))
+    about = {
+        "data": str(data),
+        "learner": made.name,
+        "n_labels": len(dataset.train),
+        "labels": count_labels(dataset.train.y),
+        "new_classes": made.classes_.tolist(),
+        "held_out": {label: score.to_json() for label, score in accuracy.items()},
+        "reading": describe_reading(dataset),
+        "note": note,
+    }
+    with model.changing():
+        _require_new(model, again)
+        event = model.add(made, FIT, about, Taught(dataset.train.ids, dataset.train.y))
+    return FitResult(event, len(dataset.train), accuracy)
+
+
+def _require_new(model: ModelFolder, again: bool) -> None:
+    model.require_room()
+    if model.exists() and not again:
+        raise BadInput(
+            f"{model.path} holds a model already (version {model.current}): name another folder, "
+            "or make this its next version (--again)."
+        )
+
+
+def _score_classes(truth: Array, predicted: Array) -> dict[str, Score]:
+    return {
+        str(label): Score(int(of.sum()), math.nan, float((predicted[of] == label).mean()))
+        for label in np.unique(truth)
+        for of in [truth == label]
+    }

@@ -1,0 +1,196 @@
+"""Update a model with labels, and refuse an update that costs the known classes too much."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cilf.core import validation
+from cilf.core.notices import notice
+from cilf.core.spelling import as_compared, check_spelling
+from cilf.core.types import Array
+from cilf.data import Instances
+from cilf.errors import BadInput
+from cilf.workflow.comparison import ClassChange, hurt, mean_loss, too_much, update_and_compare
+from cilf.workflow.findings import Findings
+from cilf.workflow.models import UPDATE, Event, ModelFolder, Taught, renamed
+from cilf.workflow.prediction import count_labels
+
+TOLERANCE = 0.05  # accuracy that known classes may lose on average
+MOST_LISTED = 3
+
+Labels = Mapping[str, str]  # identity of an instance -> its class
+
+
+@dataclass(frozen=True)
+class UpdateResult:
+    """The outcome of an update.
+
+    Attributes:
+        event: the log entry of the new version; None if the update was refused.
+        n_labels: the number of labels that were learned.
+        new_classes: the classes that the model did not know before.
+        changes: what the update does to each class, the known classes first.
+    """
+
+    event: Event | None
+    n_labels: int
+    new_classes: list[str]
+    changes: list[ClassChange]
+
+    @property
+    def loss(self) -> float:
+        """The accuracy that known classes lose on average; NaN if it cannot be measured."""
+        return mean_loss(self.changes)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "version": self.event and self.event.version,
+            "n_labels": self.n_labels,
+            "new_classes": self.new_classes,
+            "loss": None if math.isnan(self.loss) else self.loss,
+            "classes": [change.to_json() for change in self.changes],
+        }
+
+
+class WouldForget(BadInput):
+    """An update would cost the known classes too much; ``outcome`` says how much."""
+
+    def __init__(self, message: str, outcome: UpdateResult) -> None:
+        super().__init__(message)
+        self.outcome = outcome
+
+
+def update(
+    model: str | Path,
+    data: Findings | Instances,
+    labels: Labels,
+    *,
+    source: str | Path = "",
+    tolerance: float = TOLERANCE,
+    force: bool = False,
+    note: str | None = None,
+    renames: Mapping[str, str] | None = None,
+) -> UpdateResult:
+    """Update a model with labels; the new version becomes the current one.
+
+    Args:
+        model: a model folder.
+        data: findings of this model, or instances of one's own.
+        labels: the class of each labelled instance of ``data``, by its identity.
+        source: the file or folder that the labels come from; the log keeps it.
+        tolerance: the accuracy that known classes may lose on average. A single class may lose
+            three times as much.
+        force: keep the new version whatever it costs.
+        note: a text that the log keeps.
+        renames: new names of known classes, ``{old: new}``.
+    """
+    validation.number("tolerance", tolerance, least=0.0, most=1.0)
+    folder = ModelFolder.open(model)
+    if isinstance(data, Findings):
+        _require_same_model(folder, data)
+    with folder.changing():
+        learner = folder.learner()
+        if renames:
+            learner.rename(dict(renames.items()))
+        former = renamed(folder.former_names(), renames or {})
+        named = _use_present_names(_check_labels(labels), former)
+        known = learner.classes_.tolist()
+        check_spelling(named.values(), known)
+        if isinstance(data, Findings):
+            named = _drop_learned(folder, data, named, former)
+        X, lesson = _select(data, named)
+        changes = update_and_compare(learner, X, lesson.labels)
+        arrived = learner.classes_.tolist()[len(known) :]
+        outcome = UpdateResult(None, len(named), arrived, changes)
+        problem = too_much(changes, tolerance)
+        for change in hurt(changes, tolerance):
+            notice(f"class {change.label!r} loses {change.loss:.3f}: look at its new instances")
+        if problem and not force:
+            raise WouldForget(
+                f"{model} stays as it is: {problem}, more than {tolerance:g} allows: look for "
+                "wrong labels, name more instances, or keep it anyway (--force).",
+                outcome,
+            )
+        about = {"source": str(source), **_origin(data)}
+        about |= {"n_labels": len(named), "labels": count_labels(lesson.labels)}
+        about |= {"new_classes": arrived, "changes": [change.to_json() for change in changes]}
+        about |= {"forced": problem is not None, "note": note}
+        about |= {"renamed": dict(renames)} if renames else {}
+        return replace(outcome, event=folder.add(learner, UPDATE, about, lesson))
+
+
+def _require_same_model(folder: ModelFolder, findings: Findings) -> None:
+    if findings.about.get("model_id") != folder.id:
+        raise BadInput(
+            f"the findings in {findings.path} were made with another model than {folder.path}: "
+            "name that one, or detect again with this one."
+        )
+
+
+def _check_labels(labels: Labels) -> dict[str, str]:
+    if not labels:
+        raise BadInput("labels is empty: give the class of at least one instance.")
+    names = validation.labels(list(labels.values()), n=len(labels), kind="U", name="labels")
+    return dict(zip(labels, map(as_compared, names.tolist()), strict=True))
+
+
+def _use_present_names(labels: Labels, former: Mapping[str, str]) -> dict[str, str]:
+    """Replace former names of classes by the present ones."""
+    for name in sorted(set(labels.values()) & former.keys()):
+        notice(f"{name!r} is called {former[name]!r} now: that is what is learned")
+    return {identity: former.get(label, label) for identity, label in labels.items()}
+
+
+def _drop_learned(
+    folder: ModelFolder, findings: Findings, labels: Labels, former: Mapping[str, str]
+) -> dict[str, str]:
+    """Leave out the labels that the model has learned from these findings already."""
+    known: dict[str, str] = {}
+    for event in folder.lineage():
+        if event.about.get("findings") == findings.id:
+            past = folder.taught(event.version)
+            names = (former.get(label, label) for label in past.labels.tolist())
+            known |= zip(past.ids.tolist(), names, strict=True)
+    fresh = {i: label for i, label in labels.items() if known.get(i.strip()) != label}
+    if not fresh:
+        raise BadInput(
+            f"{folder.path} has learned all {len(labels)} labels already: name more instances, or "
+            "go back to an earlier version first (cilf rollback)."
+        )
+    if len(fresh) < len(labels):
+        notice(f"{len(labels) - len(fresh)} labels that the model has learned already are left out")
+    return fresh
+
+
+def _select(data: Findings | Instances, labels: Labels) -> tuple[Array, Taught]:
+    """The labelled instances, in the order of the data."""
+    ids = data.found.ids if isinstance(data, Findings) else data.ids.astype(str)
+    row_of = {identity: row for row, identity in enumerate(ids.tolist())}
+    unknown = [repr(identity) for identity in labels if identity not in row_of]
+    if unknown:
+        listed = ", ".join(unknown[:MOST_LISTED])
+        raise BadInput(
+            f"labels has {len(unknown)} identities that the data do not hold ({listed}): correct "
+            "them."
+        )
+    rows = np.array(sorted(row_of[identity] for identity in labels), dtype=np.int64)
+    X = data.instances(rows) if isinstance(data, Findings) else data.X[rows]
+    names = [labels[identity] for identity in ids[rows].tolist()]
+    return X, Taught(ids[rows], np.array(names, dtype=str))
+
+
+def _origin(data: Findings | Instances) -> dict[str, Any]:
+    if isinstance(data, Instances):
+        return {"findings": None, "data": None, "found_with_version": None}
+    about = data.about
+    return {
+        "findings": data.id,
+        "data": about.get("data"),
+        "found_with_version": about.get("version"),
+    }

@@ -1,0 +1,58 @@
+"""Predict the known class of each instance with a model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from cilf.core.files import make_folder, replace_file, writing
+from cilf.core.types import Array
+from cilf.workflow.models import load_model
+from cilf.workflow.reading import read_new
+from cilf.workflow.spreadsheets import table_bytes
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """The class of each instance."""
+
+    ids: Array  # (n,)
+    labels: Array  # (n,)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The number of instances of each class, the most frequent class first."""
+        return count_labels(self.labels)
+
+    def to_csv(self) -> bytes:
+        """A table with the columns identity and label."""
+        rows = zip(self.ids.tolist(), self.labels.tolist(), strict=True)
+        return table_bytes(("identity", "label"), rows)
+
+    def write(self, path: Path) -> None:
+        """Write the table."""
+        make_folder(path.parent)
+        with writing(path):
+            replace_file(path, self.to_csv())
+
+
+def predict(
+    model: str | Path, data: str | Path, *, column: str | None = None, skip_bad: bool = False
+) -> Predictions:
+    """Predict the known class of each instance, whether or not it is novel.
+
+    Args:
+        model: a model folder.
+        data: a folder of images or a table.
+        column: the column that holds the text or the image; found by its content if None.
+        skip_bad: leave out instances that cannot be read instead of refusing the data.
+    """
+    loaded = load_model(model)
+    instances = read_new(data, loaded, column=column, skip_bad=skip_bad)
+    return Predictions(instances.ids, loaded.learner.predict(instances.X).astype(str))
+
+
+def count_labels(labels: Array) -> dict[str, int]:
+    """The number of instances of each label, the most frequent label first."""
+    return {str(label): count for label, count in Counter(labels.tolist()).most_common()}
