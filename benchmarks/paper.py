@@ -31,7 +31,7 @@ from cilf.benchmark.paper.results import Cell, Results, finished, records
 from cilf.benchmark.paper.setup import DATA, JOINT, SYSTEMS, Setup
 from cilf.evaluate.records import RunFolder
 from cilf.report import Table
-from cilf.report.artefacts import INDEX
+from cilf.report.paper_items import INDEX
 from cilf.report.tables import MISSING
 
 RESULTS = Path(__file__).parent / "results"

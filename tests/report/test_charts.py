@@ -13,7 +13,7 @@ from PIL import Image
 
 from cilf.core import WindowRecord
 from cilf.evaluate.records import Drawing, RunFolder
-from cilf.report import charts, scatter, sheets
+from cilf.report import charts, exemplars, scatter
 from cilf.report.run import Run
 from cilf.report.svg import element
 
@@ -40,7 +40,7 @@ def test_elements_escape_text_and_attributes() -> None:
 
 
 def test_counts_stand_beside_the_truth(run: Run) -> None:
-    svg = charts.novel_counts(run.records)
+    svg = charts.plot_counts(run.records)
     values = [e.text for e in classed(svg, "value")]
     assert values == ["2", "2", "0", "0", "2", "0", "5", "4"]
     assert [e.text for e in classed(svg, "verdict")] == [
@@ -52,7 +52,7 @@ def test_counts_stand_beside_the_truth(run: Run) -> None:
 
 
 def test_an_undefined_metric_leaves_a_gap(run: Run) -> None:
-    svg = charts.metric_line(run.records, "auroc", "AUROC")
+    svg = charts.plot_metric(run.records, "auroc", "AUROC")
     assert [e.text for e in classed(svg, "gap")] == ["n/a"]
     lines = [e.get("d", "") for e in classed(svg, "line")]
     assert [path.count(" ") for path in lines] == [2]  # windows 3 and 4; window 1 stands alone
@@ -61,13 +61,13 @@ def test_an_undefined_metric_leaves_a_gap(run: Run) -> None:
 
 def test_a_metric_that_is_never_defined_still_draws(run: Run) -> None:
     quiet: list[WindowRecord] = [run.records[1]]
-    assert not classed(charts.metric_line(quiet, "auroc", "AUROC"), "dot")
+    assert not classed(charts.plot_metric(quiet, "auroc", "AUROC"), "dot")
 
 
 def test_map_draws_every_instance_inside_the_page_and_crosses_the_wrong_ones(
     run: Run, last: Drawing
 ) -> None:
-    svg = scatter.embedding_map(last, 4, run.marks)
+    svg = scatter.plot_embedding(last, 4, run.styles)
     points = classed(svg, "pt")
     assert len(points) == len(last.ids)
     assert len(classed(svg, "wrong")) == 43  # 20 misplaced 4s, 20 missed 9s, 3 stray 8s
@@ -77,13 +77,13 @@ def test_map_draws_every_instance_inside_the_page_and_crosses_the_wrong_ones(
 
 
 def test_map_outlines_and_numbers_what_was_found(run: Run, last: Drawing) -> None:
-    svg = scatter.embedding_map(last, 4, run.marks)
+    svg = scatter.plot_embedding(last, 4, run.styles)
     assert len(classed(svg, "hull")) == 4
     assert [b[2].text for b in classed(svg, "badge")] == ["1", "2", "3", "4"]
 
 
 def test_hovering_tells_identity_truth_and_finding(run: Run, last: Drawing) -> None:
-    titles = [p[0].text or "" for p in classed(scatter.embedding_map(last, 4, run.marks), "pt")]
+    titles = [p[0].text or "" for p in classed(scatter.plot_embedding(last, 4, run.styles), "pt")]
     first_two = int(np.flatnonzero(last.truth == 2)[0])
     assert f"{last.ids[first_two]}\ntrue class: 2 (new)\nfound: new class 1" in titles
     assert any(t.endswith("true class: 3\nfound: known: 3") for t in titles)
@@ -100,34 +100,34 @@ def test_clusters_without_an_area_get_a_circle(
         novelty=last.novelty[:n], thumbnails=last.thumbnails[:n], matched=np.array(["2"]),
         sizes=np.array([n]),
     )  # fmt: skip
-    (outline,) = classed(scatter.embedding_map(few, 1, run.marks), "hull")
+    (outline,) = classed(scatter.plot_embedding(few, 1, run.styles), "hull")
     assert outline.tag == "circle"
 
 
 def test_sheets_show_wrong_members_in_proportion(run: Run, last: Drawing) -> None:
-    mixed, _, _, unmatched = sheets.contact_sheets(last, run.marks)
-    assert [m.right for m in mixed.members] == [True] * 20 + [False] * 12
+    mixed, _, _, unmatched = exemplars.select_exemplars(last, run.styles)
+    assert [m.right for m in mixed.exemplars] == [True] * 20 + [False] * 12
     assert mixed.more == 0
     assert mixed.strangers == [("4", 12)]
-    assert mixed.mark == run.marks["2"]
-    assert unmatched.mark is None
-    assert {m.truth for m in unmatched.members} == {"4"}
+    assert mixed.style == run.styles["2"]
+    assert unmatched.style is None
+    assert {m.truth for m in unmatched.exemplars} == {"4"}
 
 
 def test_a_large_cluster_is_cut_evenly(
     run: Run, last: Drawing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sheets, "MOST_SHOWN", 8)
-    mixed = sheets.contact_sheets(last, run.marks)[0]
-    assert (len(mixed.members), mixed.more) == (8, 24)
-    assert sum(m.right for m in mixed.members) == 5  # 20 of 32
+    monkeypatch.setattr(exemplars, "MAX_EXEMPLARS", 8)
+    mixed = exemplars.select_exemplars(last, run.styles)[0]
+    assert (len(mixed.exemplars), mixed.more) == (8, 24)
+    assert sum(m.right for m in mixed.exemplars) == 5  # 20 of 32
 
 
 def test_missed_instances_are_those_of_new_classes_called_known(last: Drawing) -> None:
-    missed = sheets.missed(last)
+    missed = exemplars.select_missed(last)
     assert missed.classes == [("9", 20)]
-    assert {m.truth for m in missed.members} == {"9"}
-    assert {m.nearest for m in missed.members} == {"3"}
+    assert {m.truth for m in missed.exemplars} == {"9"}
+    assert {m.nearest for m in missed.exemplars} == {"3"}
 
 
 def test_of_texts_fewer_are_shown(
@@ -135,17 +135,17 @@ def test_of_texts_fewer_are_shown(
 ) -> None:
     drawing = make_run(tmp_path, texts=True).read_drawing(4)
     assert drawing is not None
-    monkeypatch.setattr(sheets, "MOST_READ", 5)
-    mixed = sheets.contact_sheets(drawing, run.marks)[0]
-    assert (mixed.form, len(mixed.members), mixed.more) == ("texts", 5, 27)
-    assert len(sheets.missed(drawing).members) == 5
-    assert mixed.members[0].text == drawing.texts[np.flatnonzero(drawing.truth == 2)[0]]
-    assert not any(member.image for member in mixed.members)
+    monkeypatch.setattr(exemplars, "MAX_TEXTS", 5)
+    mixed = exemplars.select_exemplars(drawing, run.styles)[0]
+    assert (mixed.form, len(mixed.exemplars), mixed.more) == ("texts", 5, 27)
+    assert len(exemplars.select_missed(drawing).exemplars) == 5
+    assert mixed.exemplars[0].text == drawing.texts[np.flatnonzero(drawing.truth == 2)[0]]
+    assert not any(member.image for member in mixed.exemplars)
 
 
 def test_hovering_over_a_text_begins_with_it(run: Run, last: Drawing) -> None:
     told = replace(last, texts=np.full(len(last.ids), "Once <upon> a time"))
-    points = classed(scatter.embedding_map(told, 4, run.marks), "pt")
+    points = classed(scatter.plot_embedding(told, 4, run.styles), "pt")
     assert len(points) == len(last.ids)
     titles = [p[0].text or "" for p in points]
     assert f"Once <upon> a time\n{last.ids[0]}\ntrue class: 3\nfound: known: 3" in titles
@@ -154,10 +154,12 @@ def test_hovering_over_a_text_begins_with_it(run: Run, last: Drawing) -> None:
 
 def test_thumbnails_keep_their_pixels() -> None:
     grey = np.arange(64, dtype=np.uint8).reshape(8, 8) * 4
-    assert np.array_equal(decoded(sheets.data_uri(grey)), grey)
+    assert np.array_equal(decoded(exemplars.encode_thumbnail(grey)), grey)
     colour = np.stack([grey, grey.T, 255 - grey], axis=-1)
-    assert np.array_equal(decoded(sheets.data_uri(colour)), colour)
-    assert decoded(sheets.data_uri(np.zeros((100, 60, 3), dtype=np.uint8))).shape[0] == 48
+    assert np.array_equal(decoded(exemplars.encode_thumbnail(colour)), colour)
+    assert (
+        decoded(exemplars.encode_thumbnail(np.zeros((100, 60, 3), dtype=np.uint8))).shape[0] == 48
+    )
 
 
 def decoded(uri: str) -> np.ndarray:

@@ -8,8 +8,8 @@ import pytest
 
 from cilf.errors import BadInput
 from cilf.evaluate.records import RunFolder
-from cilf.report import grids, summary
-from cilf.report.marks import COLOURS, SHAPES, marks
+from cilf.report import heatmaps, summary
+from cilf.report.class_style import COLOURS, SHAPES, assign_styles
 from cilf.report.run import Run
 from cilf.report.summary import Summary
 
@@ -96,16 +96,23 @@ def test_only_runs_on_the_same_stream_compete(make_run: MakeRun, tmp_path: Path)
 
 
 def test_stream_map_tells_every_state(run: Run) -> None:
-    states = {row.name: [cell.state for cell in row.cells] for row in grids.stream_map(run)}
+    states = {
+        row.name: [cell.state for cell in row.cells] for row in heatmaps.make_stream_heatmap(run)
+    }
     assert states["0"] == ["initial", "present", "gone", "gone", "gone"]
     assert states["5"] == ["ahead", "novel", "present", "present", "present"]
     assert states["6"] == ["ahead", "ahead", "ahead", "novel", "untold"]
-    texts = [cell.text for row in grids.stream_map(run) if row.name == "6" for cell in row.cells]
+    texts = [
+        cell.text
+        for row in heatmaps.make_stream_heatmap(run)
+        if row.name == "6"
+        for cell in row.cells
+    ]
     assert texts[3:] == ["★ 20", "☆ 20"]
 
 
 def test_accuracy_matrix_has_a_row_for_each_group_that_has_classes(run: Run) -> None:
-    rows = grids.accuracy_matrix(run)
+    rows = heatmaps.make_accuracy_heatmap(run)
     assert [row.name for row in rows] == [
         "First classes",
         "New in window 1",
@@ -116,7 +123,7 @@ def test_accuracy_matrix_has_a_row_for_each_group_that_has_classes(run: Run) -> 
 
 
 def test_marks_differ_until_every_colour_has_every_shape() -> None:
-    many = marks([str(i) for i in range(COLOURS * SHAPES)])
+    many = assign_styles([str(i) for i in range(COLOURS * SHAPES)])
     assert len(set(many.values())) == COLOURS * SHAPES
 
 

@@ -10,7 +10,7 @@ import pytest
 from cilf.core import Label
 from cilf.data import Dataset
 from cilf.errors import BadConfig, BadInput
-from cilf.report.stream_map import FILL, draw_stream_map, plan_rows, stream_figure
+from cilf.report.stream_map import FILL, plan_rows, stream_figure, write_stream_map
 from cilf.stream import Stream, multiple_novel, single_novel
 
 pytest.importorskip("matplotlib")
@@ -139,7 +139,7 @@ def test_colours_differ_in_grey_too() -> None:
 
 def test_a_png_shows_the_colours_of_its_cells(stream: Stream, tmp_path: Path) -> None:
     image = pytest.importorskip("PIL.Image")
-    path = draw_stream_map(stream, tmp_path / "made" / "map.png")
+    path = write_stream_map(stream, tmp_path / "made" / "map.png")
     with image.open(path) as picture:
         pixels = np.asarray(picture.convert("RGB")).reshape(-1, 3)
     shares = {
@@ -155,14 +155,14 @@ def test_a_png_shows_the_colours_of_its_cells(stream: Stream, tmp_path: Path) ->
 def test_equal_streams_give_equal_files(stream: Stream, tmp_path: Path) -> None:
     again = multiple_novel(dataset([*NAMES]), seed=4, n_vanishing=2, n_quiet=1)
     for suffix in (".png", ".svg"):
-        one = draw_stream_map(stream, tmp_path / f"one{suffix}")
-        two = draw_stream_map(again, tmp_path / f"two{suffix}")
+        one = write_stream_map(stream, tmp_path / f"one{suffix}")
+        two = write_stream_map(again, tmp_path / f"two{suffix}")
         assert one.read_bytes() == two.read_bytes()
 
 
 def test_an_svg_keeps_names_as_text(tmp_path: Path) -> None:
     letters = dataset(["狗", "猫", "<b>", "$x"])
-    svg = draw_stream_map(single_novel(letters), tmp_path / "map.svg").read_text(encoding="utf-8")
+    svg = write_stream_map(single_novel(letters), tmp_path / "map.svg").read_text(encoding="utf-8")
     for name in ("狗", "猫", "&lt;b&gt;", "$x", "animals-single"):
         assert name in svg
 
@@ -170,9 +170,9 @@ def test_an_svg_keeps_names_as_text(tmp_path: Path) -> None:
 def test_letters_that_a_png_lacks_are_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    draw_stream_map(single_novel(dataset(["狗", "猫", "cat"])), tmp_path / "map.png")
+    write_stream_map(single_novel(dataset(["狗", "猫", "cat"])), tmp_path / "map.png")
     assert [record.message for record in caplog.records] == [
-        "the font of the picture lacks letters of some class names: an .svg shows them."
+        "the font of the figure lacks letters of some class names: an .svg file shows them."
     ]
 
 
@@ -181,7 +181,7 @@ def test_a_hundred_classes_stay_readable(tmp_path: Path) -> None:
     large = multiple_novel(dataset([*range(100)], per_class=200), n_vanishing=9)
     (axes,) = stream_figure(large).axes
     assert list(axes.texts) == []  # no room for numbers
-    with image.open(draw_stream_map(large, tmp_path / "map.png")) as picture:
+    with image.open(write_stream_map(large, tmp_path / "map.png")) as picture:
         _, height = picture.size
     labels = axes.get_yticklabels()
     assert len(labels) == 100
@@ -191,14 +191,14 @@ def test_a_hundred_classes_stay_readable(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["map.jpg", "map", "map.pngg"])
 def test_other_formats_are_refused(stream: Stream, tmp_path: Path, name: str) -> None:
-    with pytest.raises(BadConfig, match=r"unknown format of a picture .*Known: \.png, \.svg"):
-        draw_stream_map(stream, tmp_path / name)
+    with pytest.raises(BadConfig, match=r"unknown format of a figure .*Known: \.png, \.svg"):
+        write_stream_map(stream, tmp_path / name)
 
 
 def test_a_folder_that_cannot_be_is_refused(stream: Stream, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(BadInput, match="cannot make"):
-        draw_stream_map(stream, tmp_path / "file" / "map.png")
+        write_stream_map(stream, tmp_path / "file" / "map.png")
 
 
 def test_no_global_state_of_matplotlib_is_touched(stream: Stream, tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_no_global_state_of_matplotlib_is_touched(stream: Stream, tmp_path: Path
 
     before = dict(matplotlib.rcParams)
     loaded = "matplotlib.pyplot" in sys.modules
-    draw_stream_map(stream, tmp_path / "map.svg")
+    write_stream_map(stream, tmp_path / "map.svg")
     assert dict(matplotlib.rcParams) == before
     assert ("matplotlib.pyplot" in sys.modules) == loaded
 
@@ -215,6 +215,6 @@ def test_without_matplotlib_the_extra_is_named(
     stream: Stream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(BadConfig, match=r"drawing pictures needs matplotlib: pip install"):
-        draw_stream_map(stream, tmp_path / "map.png")
+    with pytest.raises(BadConfig, match=r"plotting figures needs matplotlib: pip install"):
+        write_stream_map(stream, tmp_path / "map.png")
     assert not (tmp_path / "map.png").exists()

@@ -89,7 +89,7 @@ def show(
     """Print the plan of a stream, and draw its map: class by window."""
     from cilf.benchmark import RunConfig
     from cilf.benchmark.config import data_file_name, parse_changes
-    from cilf.report.stream_map import draw_stream_map, plan_rows
+    from cilf.report.stream_map import plan_rows, write_stream_map
 
     config = RunConfig.of(
         learner="cilf",
@@ -107,7 +107,7 @@ def show(
     with terminal.progress():
         dataset = config.load()
     stream = config.make_stream(dataset)
-    draw_stream_map(stream, picture)
+    write_stream_map(stream, picture)
     rows = plan_rows(stream)
     if as_json:
         plan = [row._asdict() for row in rows]

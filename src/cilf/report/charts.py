@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cilf.core import WindowRecord
-from cilf.report.svg import Svg, element, group, label, line, picture
+from cilf.report.svg import Svg, element, group, image, label, line
 
 METRICS = {
     "na": ("NA", "Share of instances put where they belong, known and new counting half each."),
@@ -45,11 +45,11 @@ class _Frame:
     def below(self, text: str, window: int) -> Svg:
         return label(text, self.x(window), self.bottom + 19)
 
-    def picture(self, *children: str, title: str) -> Svg:
-        return picture(*children, width=self.width, height=self.bottom + 28, title=title)
+    def image(self, *children: str, title: str) -> Svg:
+        return image(*children, width=self.width, height=self.bottom + 28, title=title)
 
 
-def novel_counts(records: Sequence[WindowRecord]) -> Svg:
+def plot_counts(records: Sequence[WindowRecord]) -> Svg:
     """Bars of the true and of the found number of novel classes, side by side in each window."""
     most = max([1, *(max(r.n_novel_true, r.n_novel_found) for r in records)])
     width = max(420.0, LEFT + RIGHT + 92.0 * len(records))
@@ -57,7 +57,7 @@ def novel_counts(records: Sequence[WindowRecord]) -> Svg:
     axis = [frame.tick(value) for value in range(0, most + 1, math.ceil(most / 5))]
     pairs = [_pair(record, i, frame) for i, record in enumerate(records)]
     spoken = "; ".join(_counted(record) for record in records)
-    return frame.picture(*axis, *pairs, title=f"Number of new classes per window. {spoken}")
+    return frame.image(*axis, *pairs, title=f"Number of new classes per window. {spoken}")
 
 
 def _counted(record: WindowRecord) -> str:
@@ -93,15 +93,15 @@ def signed(number: int) -> str:
     return f"{number:+d}".replace("-", "\N{MINUS SIGN}")
 
 
-def metric_charts(records: Sequence[WindowRecord]) -> list[dict[str, str]]:
+def plot_metrics(records: Sequence[WindowRecord]) -> list[dict[str, str]]:
     """One small chart per metric, with its name and what it says."""
     return [
-        {"name": name, "about": about, "chart": metric_line(records, field, name)}
+        {"name": name, "about": about, "chart": plot_metric(records, field, name)}
         for field, (name, about) in METRICS.items()
     ]
 
 
-def metric_line(records: Sequence[WindowRecord], field: str, name: str) -> Svg:
+def plot_metric(records: Sequence[WindowRecord], field: str, name: str) -> Svg:
     """A metric over the windows; where it is undefined the line has a gap."""
     values = [float(getattr(record, field)) for record in records]
     width = max(260.0, LEFT + RIGHT + 44.0 * len(records))
@@ -111,7 +111,7 @@ def metric_line(records: Sequence[WindowRecord], field: str, name: str) -> Svg:
     lines = [_line(part, values, frame) for part in _without_gaps(values)]
     said = [f"Window {r.window}: {_spoken(v)}" for r, v in zip(records, values, strict=True)]
     dots = [_dot(i, values, f"{name}, {text}", frame) for i, text in enumerate(said)]
-    return frame.picture(*axis, *windows, *lines, *dots, title=f"{name}. {'; '.join(said)}")
+    return frame.image(*axis, *windows, *lines, *dots, title=f"{name}. {'; '.join(said)}")
 
 
 def _line(part: list[int], values: list[float], frame: _Frame) -> Svg:

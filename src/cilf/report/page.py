@@ -12,8 +12,9 @@ from cilf.core import WindowRecord
 from cilf.core.files import replace_file
 from cilf.errors import BadConfig
 from cilf.evaluate.records import find_runs
-from cilf.report import charts, findings, grids, scatter, sheets, summary
-from cilf.report.artefacts import INDEX, read_artefacts
+from cilf.report import charts, exemplars, heatmaps, scatter, summary
+from cilf.report.clusters import find_correct, to_text
+from cilf.report.paper_items import INDEX, read_artefacts
 from cilf.report.run import Run
 from cilf.report.summary import Summary, percent
 from cilf.report.tables import Table, is_missing, show
@@ -113,11 +114,11 @@ def _view(run: Run, name: str, pictured: bool) -> dict[str, Any]:
         "rows": summary.data_rows(run.dataset),
         "tiles": _tiles(numbers),
         "table": summary.window_table(run),
-        "stream": grids.stream_map(run),
-        "counts": charts.novel_counts(run.records),
-        "metrics": charts.metric_charts(run.records),
+        "stream": heatmaps.make_stream_heatmap(run),
+        "counts": charts.plot_counts(run.records),
+        "metrics": charts.plot_metrics(run.records),
         "windows": [_window_view(run, record) for record in run.records] if pictured else [],
-        "accuracy": grids.accuracy_matrix(run),
+        "accuracy": heatmaps.make_accuracy_heatmap(run),
         "made": _made(run),
         "command": command(run.about),
     }
@@ -140,17 +141,19 @@ def _window_view(run: Run, record: WindowRecord) -> dict[str, Any]:
     view: dict[str, Any] = {"record": record, "drawn": drawing is not None}
     if drawing is None:
         return view
-    truth = findings.names(drawing.truth)
+    truth = to_text(drawing.truth)
     novel = set(truth[drawing.novel].tolist())
     present = [name for name in run.classes if name in truth]
     return view | {
-        "map": scatter.embedding_map(drawing, record.window, run.marks),
-        "sheets": sheets.contact_sheets(drawing, run.marks),
-        "form": sheets.form(drawing),
-        "missed": sheets.missed(drawing),
-        "legend": [(name, run.marks[name].key(name in novel), name in novel) for name in present],
+        "map": scatter.plot_embedding(drawing, record.window, run.styles),
+        "clusters": exemplars.select_exemplars(drawing, run.styles),
+        "form": exemplars.find_form(drawing),
+        "missed": exemplars.select_missed(drawing),
+        "legend": [
+            (name, run.styles[name].legend_key(name in novel), name in novel) for name in present
+        ],
         "n_drawn": len(truth),
-        "n_wrong": int((~findings.right(drawing)).sum()),
+        "n_wrong": int((~find_correct(drawing)).sum()),
     }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from cilf.core import WindowRecord
 from cilf.errors import BadInput
 from cilf.evaluate.records import Drawing, RunFolder
-from cilf.report.marks import Mark, marks
+from cilf.report.class_style import ClassStyle, assign_styles
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ class Run:
         return tuple(dict.fromkeys([*self.initial, *arrived]))
 
     @cached_property
-    def marks(self) -> dict[str, Mark]:
-        return marks(self.classes)
+    def styles(self) -> dict[str, ClassStyle]:
+        return assign_styles(self.classes)
 
     def group(self, arrival: int) -> tuple[str, ...]:
         """The classes that arrived in this window; 0 is the initial training data."""

@@ -1,4 +1,4 @@
-"""The map of a window: every drawn instance where the embedding puts it."""
+"""The scatter plot of a window: each instance where the embedding puts it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from scipy.spatial import ConvexHull, QhullError
 
 from cilf.core.types import Array, Floats
 from cilf.evaluate.records import Drawing
-from cilf.report import findings
-from cilf.report.findings import Cluster
-from cilf.report.marks import Mark
+from cilf.report.class_style import ClassStyle
+from cilf.report.clusters import Cluster, find_correct, list_clusters, to_text
 from cilf.report.svg import Svg, closed, element, group, label
 
 WIDTH, HEIGHT, MARGIN = 520.0, 420.0, 26.0
@@ -20,11 +19,11 @@ NAME_REACH = 40.0  # how far from the middle of a class its name may be
 STRAY = 3.0  # times the median distance from the middle: farther ones would blow up an outline
 
 
-def embedding_map(drawing: Drawing, window: int, marks: Mapping[str, Mark]) -> Svg:
-    """Filled marks are known classes, rings novel ones; dashed outlines are what was found."""
+def plot_embedding(drawing: Drawing, window: int, styles: Mapping[str, ClassStyle]) -> Svg:
+    """Plot a window: discs are known classes, rings novel ones, dashed outlines clusters."""
     places = _fit_to_page(drawing.map)
-    found = findings.clusters(drawing)
-    points = _points(drawing, places, marks, found)
+    found = list_clusters(drawing)
+    points = _points(drawing, places, styles, found)
     outlines = [_outline(places[c.members], c) for c in found if len(c.members)]
     badges = [_badge(places[c.members], c) for c in found if len(c.members)]
     named = _class_names(drawing, places)
@@ -45,17 +44,17 @@ def _fit_to_page(map_: Floats) -> Array:
 
 
 def _points(
-    drawing: Drawing, places: Array, marks: Mapping[str, Mark], found: list[Cluster]
+    drawing: Drawing, places: Array, styles: Mapping[str, ClassStyle], found: list[Cluster]
 ) -> list[Svg]:
-    truth, correct = findings.names(drawing.truth), findings.right(drawing)
+    truth, correct = to_text(drawing.truth), find_correct(drawing)
     # Novel ones on top: they are fewer, and what one looks for.
     order = np.argsort(drawing.novel, kind="stable").tolist()
     drawn = []
     for i in order:
         hover = element("title", _story(drawing, i, found))
-        mark, (x, y) = marks[truth[i]], places[i].tolist()
+        style, (x, y) = styles[truth[i]], places[i].tolist()
         novel = bool(drawing.novel[i])
-        shape = mark.draw(x, y, 4.4 if novel else 3.4, class_="novel" if novel else "known")
+        shape = style.plot(x, y, 4.4 if novel else 3.4, class_="novel" if novel else "known")
         cross = () if correct[i] else (_cross(x, y),)
         drawn.append(group(hover, shape, *cross, class_="pt"))
     return drawn
@@ -63,7 +62,7 @@ def _points(
 
 def _class_names(drawing: Drawing, places: Array) -> list[Svg]:
     """The name of each class above its instances, so that colour is not all there is."""
-    truth = findings.names(drawing.truth)
+    truth = to_text(drawing.truth)
     present = np.unique(truth).tolist()
     if len(present) > MOST_NAMED:
         return []

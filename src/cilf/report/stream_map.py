@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cilf.core import Label
-from cilf.report.pictures import matplotlib, write_picture
+from cilf.report.figures import import_matplotlib, write_figure
 from cilf.stream import Stream
 
 LONGEST_NAME = 28  # letters of a class name that are shown
@@ -68,32 +68,32 @@ def _row(
     )
 
 
-def draw_stream_map(stream: Stream, path: Path) -> Path:
+def write_stream_map(stream: Stream, path: Path) -> Path:
     """Draw the map to a PNG or, by the suffix of the path, an SVG file; returns the path.
 
     One row is a class, in order of arrival, one column a window. Equal streams give equal files
     with the same version of matplotlib.
     """
-    return write_picture(stream_figure(stream), path)
+    return write_figure(stream_figure(stream), path)
 
 
 def stream_figure(stream: Stream) -> Any:
     """The map as a figure of matplotlib that belongs to no window system."""
     layout = _Layout(len(stream.plan.arrivals), len(stream))
-    figure = matplotlib("matplotlib.figure").Figure(figsize=layout.size)
+    figure = import_matplotlib("matplotlib.figure").Figure(figsize=layout.size)
     axes = figure.add_axes((0, 0, 1, 1))
-    paint_stream_map(axes, stream, layout.row)
+    plot_stream_map(axes, stream, layout.row)
     return figure
 
 
-def paint_stream_map(axes: Any, stream: Stream, row: float) -> None:
+def plot_stream_map(axes: Any, stream: Stream, row: float) -> None:
     """Draw the map on these axes, whose rows are ``row`` inches high."""
     font = min(9.0, 72 * row * 0.68)
     cells = list(_cells(stream))
-    _paint_cells(axes, cells)
+    _plot_cells(axes, cells)
     if len(stream.plan.arrivals) <= MOST_NUMBERED and len(stream) <= MOST_NUMBERED:
-        _paint_counts(axes, cells, font)
-    _paint_ends(axes, stream)
+        _plot_counts(axes, cells, font)
+    _plot_ends(axes, stream)
     _label_axes(axes, stream, font)
     _title(axes, stream)
     _legend(axes, stream)
@@ -143,9 +143,9 @@ def _cells(stream: Stream) -> Iterator[_Cell]:
             yield _Cell(_x(index), rows[label], state, count)
 
 
-def _paint_cells(axes: Any, cells: list[_Cell]) -> None:
-    rectangle = matplotlib("matplotlib.patches").Rectangle
-    collection = matplotlib("matplotlib.collections").PatchCollection
+def _plot_cells(axes: Any, cells: list[_Cell]) -> None:
+    rectangle = import_matplotlib("matplotlib.patches").Rectangle
+    collection = import_matplotlib("matplotlib.collections").PatchCollection
     for state, fill in FILL.items():
         squares = [rectangle((cell.x, cell.y), 1, 1) for cell in cells if cell.state == state]
         axes.add_collection(
@@ -153,7 +153,7 @@ def _paint_cells(axes: Any, cells: list[_Cell]) -> None:
         )
 
 
-def _paint_counts(axes: Any, cells: list[_Cell], font: float) -> None:
+def _plot_counts(axes: Any, cells: list[_Cell], font: float) -> None:
     for cell in cells:
         axes.text(
             cell.x + 0.5, cell.y + 0.52, str(cell.n_instances), ha="center", va="center",
@@ -168,7 +168,7 @@ def _vanished(stream: Stream) -> dict[Label, int]:
     return {label: row.window - 1 for row in rows for label in row.vanished}
 
 
-def _paint_ends(axes: Any, stream: Stream) -> None:
+def _plot_ends(axes: Any, stream: Stream) -> None:
     rows = {label: y for y, label in enumerate(stream.plan.arrivals)}
     for label, last in _vanished(stream).items():
         x, y = _x(last) + 1, rows[label]
@@ -226,7 +226,7 @@ def _between(stream: Stream, first: int, last: int) -> str:
 
 
 def _legend(axes: Any, stream: Stream) -> None:
-    patches, lines = matplotlib("matplotlib.patches"), matplotlib("matplotlib.lines")
+    patches, lines = import_matplotlib("matplotlib.patches"), import_matplotlib("matplotlib.lines")
     handles = [patches.Patch(facecolor=FILL[state], label=MEANING[state]) for state in FILL]
     if _vanished(stream):
         mark = {"marker": "|", "markersize": 10, "markeredgewidth": 3, "linestyle": "none"}

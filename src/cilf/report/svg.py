@@ -1,4 +1,4 @@
-"""Just enough SVG: elements that escape what they hold, and the shapes that mark classes."""
+"""Elements of SVG that escape what they hold, and the shapes that stand for classes."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def line(x1: float, y1: float, x2: float, y2: float, **attributes: str | float) 
     return element("line", x1=x1, y1=y1, x2=x2, y2=y2, **attributes)
 
 
-def picture(*children: str, width: float, height: float, title: str) -> Svg:
-    """A whole image that scales with the page, down to where its text stays readable."""
+def image(*children: str, width: float, height: float, title: str) -> Svg:
+    """A whole image that scales with the page until its text is as small as can be read."""
     return element(
         "svg", *children, viewBox=f"0 0 {width:g} {height:g}", role="img", aria_label=title,
         style=f"--w:{width:g}",

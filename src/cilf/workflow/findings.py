@@ -41,7 +41,7 @@ from cilf.data import Instances
 from cilf.errors import BadConfig, BadInput
 from cilf.evaluate.snapshot import excerpts, thumbnails
 from cilf.query import choose_queries
-from cilf.report.contact import contact_sheet
+from cilf.report.contact_sheet import contact_sheet
 from cilf.workflow.models import load_model
 from cilf.workflow.reading import read_new
 from cilf.workflow.spreadsheets import storable, table_bytes

@@ -7,9 +7,14 @@ from pathlib import Path
 import numpy as np
 
 from cilf.benchmark.config import data_file_name
-from cilf.benchmark.paper import figures
 from cilf.benchmark.paper.comparison import spread
-from cilf.benchmark.paper.figures import Series
+from cilf.benchmark.paper.panels import (
+    Series,
+    plot_bars,
+    plot_heatmaps,
+    plot_lines,
+    write_files,
+)
 from cilf.benchmark.paper.published import METRICS
 from cilf.benchmark.paper.results import (
     Making,
@@ -51,8 +56,8 @@ def write_windows(making: Making, name: str, title: str) -> list[Path]:
             for metric in KNOWN
         }
         table = Table(title, ("metric", "learner", "seed", "window", "value"), tuple(rows))
-        figure = figures.line_panels(panels, "window")
-        written += figures.write(figure, table, out, stem(name, data, results))
+        figure = plot_lines(panels, "window")
+        written += write_files(figure, table, out, stem(name, data, results))
     return written
 
 
@@ -79,8 +84,8 @@ def write_queries(making: Making, name: str, title: str) -> list[Path]:
         ]
         panels = {METRICS[metric]: _over_shares(cells, metric) for metric in DETECTION}
         columns = ("metric", "learner", "scenario", "share", "seed", "value")
-        figure = figures.line_panels(panels, "labels asked for", percent=True)
-        written += figures.write(
+        figure = plot_lines(panels, "labels asked for", percent=True)
+        written += write_files(
             figure, Table(title, columns, tuple(rows)), out, stem(name, data, results)
         )
     return written
@@ -120,8 +125,8 @@ def write_weights(making: Making, name: str, title: str) -> list[Path]:
             for seed, value in zip(runs, averages(runs, "auroc"), strict=True)
         ]
         table = Table(title, ("scenario", "lambda1", "lambda2", "seed", "auroc"), tuple(rows))
-        figure = figures.heat_panels(panels, ticks, ("λ1", "λ2"))
-        written += figures.write(figure, table, out, stem(name, data, results))
+        figure = plot_heatmaps(panels, ticks, ("λ1", "λ2"))
+        written += write_files(figure, table, out, stem(name, data, results))
     return written
 
 
@@ -143,4 +148,4 @@ def write_times(making: Making, name: str, title: str) -> list[Path]:
         panels.setdefault(data_file_name(cell.data), {})[cell.name] = seconds
         rows += [(cell.data, cell.name, what, value) for what, value in seconds.items()]
     table = Table(title, ("data", "learner", "part", "seconds"), tuple(rows))
-    return figures.write(figures.bar_panels(panels, "seconds in a run"), table, out, name)
+    return write_files(plot_bars(panels, "seconds in a run"), table, out, name)

@@ -15,7 +15,7 @@ from cilf.benchmark.paper.results import Making, finished
 from cilf.benchmark.paper.setup import Setup
 from cilf.core import progress, validation
 from cilf.core.files import make_folder, replace_file
-from cilf.report.artefacts import INDEX
+from cilf.report.paper_items import INDEX
 
 ALL = "all"
 KEPT = "maps"  # below a folder of the paper: what takes long and is no run

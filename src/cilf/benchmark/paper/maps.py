@@ -15,8 +15,7 @@ import numpy as np
 from cilf.benchmark import RunConfig
 from cilf.benchmark.config import data_file_name
 from cilf.benchmark.job import one_thread
-from cilf.benchmark.paper import figures
-from cilf.benchmark.paper.figures import Map
+from cilf.benchmark.paper.panels import Map, plot_maps, write_files
 from cilf.benchmark.paper.results import Cell, Making, Results, datas, of_data, stem
 from cilf.benchmark.paper.setup import Setup
 from cilf.core import Label
@@ -29,7 +28,7 @@ from cilf.evaluate.records import Drawing
 from cilf.evaluate.snapshot import flat_map
 from cilf.learners import Learner
 from cilf.report.run import Run
-from cilf.report.stream_map import draw_stream_map, plan_rows
+from cilf.report.stream_map import plan_rows, write_stream_map
 from cilf.report.tables import Table
 from cilf.stream import Stream
 
@@ -55,8 +54,8 @@ def write_windows(making: Making, name: str, title: str) -> list[Path]:
             if there:
                 rows[learner] = {column: _seen_map(drawn) for column, drawn in there.items()}
         if rows:
-            figure = figures.map_panels(rows, next(iter(runs.values())).classes)
-            written += figures.write(figure, _table(title, rows), out, stem(name, data, results))
+            figure = plot_maps(rows, next(iter(runs.values())).classes)
+            written += write_files(figure, _table(title, rows), out, stem(name, data, results))
     return written
 
 
@@ -104,7 +103,7 @@ def write_streams(making: Making, name: str, title: str) -> list[Path]:
             stream = config.make_stream(config.load())
             path = out / f"{name}-{data_file_name(data)}-{scenario}.csv"
             replace_file(path, _plan_table(title, stream).to_csv().encode())
-            pictures = [draw_stream_map(stream, path.with_suffix(s)) for s in (".png", ".svg")]
+            pictures = [write_stream_map(stream, path.with_suffix(s)) for s in (".png", ".svg")]
             written += [*pictures, path]
     return written
 
@@ -135,7 +134,7 @@ def write_confusion(making: Making, name: str, title: str) -> list[Path]:
     if not rows:
         return []
     order = sorted({name for maps in rows.values() for m in maps.values() for name in m.classes})
-    return figures.write(figures.map_panels(rows, order), _table(title, rows), making.out, name)
+    return write_files(plot_maps(rows, order), _table(title, rows), making.out, name)
 
 
 def confused(setup: Setup) -> list[Cell]:

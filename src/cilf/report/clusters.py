@@ -31,26 +31,26 @@ class Cluster:
         return self.n_right / max(1, len(self.members))
 
 
-def names(labels: Array) -> Array:
+def to_text(labels: Array) -> Array:
     """Labels as text."""
     return np.array([str(label) for label in labels.tolist()], dtype=str)
 
 
-def right(drawing: Drawing) -> Bools:
+def find_correct(drawing: Drawing) -> Bools:
     """Whether each instance was put where it belongs.
 
     That is a known one under its class, a novel one in the cluster matched to its class.
     """
-    truth = names(drawing.truth)
-    as_known = ~drawing.novel & (names(drawing.label) == truth)
+    truth = to_text(drawing.truth)
+    as_known = ~drawing.novel & (to_text(drawing.label) == truth)
     # Cluster -1 picks the "" at the end, which no class is called.
-    in_cluster = np.append(names(drawing.matched), "")[drawing.cluster] == truth
+    in_cluster = np.append(to_text(drawing.matched), "")[drawing.cluster] == truth
     return np.asarray(np.where(drawing.cluster >= 0, in_cluster, as_known))
 
 
-def clusters(drawing: Drawing) -> list[Cluster]:
+def list_clusters(drawing: Drawing) -> list[Cluster]:
     """The novel classes found, as the learner numbered them."""
-    correct = right(drawing)
+    correct = find_correct(drawing)
     sizes = drawing.sizes.tolist()
     return [_cluster(drawing, correct, index, size) for index, size in enumerate(sizes)]
 

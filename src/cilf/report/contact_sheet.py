@@ -11,7 +11,7 @@ import numpy as np
 
 from cilf.core.extras import optional
 from cilf.core.types import Array
-from cilf.report.sheets import shortened
+from cilf.report.exemplars import shorten
 
 MARGIN, TITLE, CAPTION = 8, 24, 14  # pixels
 FONT, LONGEST = 10, 16  # pixels, characters of a caption
@@ -71,7 +71,7 @@ def _scaled(picture: Array, cell: Cell) -> Any:
 
 def _printable(caption: str) -> str:
     """One short line."""
-    return shortened(" ".join(caption.split()), LONGEST)
+    return shorten(" ".join(caption.split()), LONGEST)
 
 
 def _pillow(part: str) -> Any:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cilf.evaluate.records import Drawing, RunFolder
-from cilf.report import findings
+from cilf.report.clusters import find_correct, list_clusters
 
 
 @pytest.fixture
@@ -22,19 +22,19 @@ def test_right_agrees_with_a_slow_reading_of_the_definition(last: Drawing) -> No
             expected.append(str(last.matched[cluster]) == str(truth))
         else:
             expected.append(not last.novel[i] and last.label[i] == truth)
-    assert findings.right(last).tolist() == expected
+    assert find_correct(last).tolist() == expected
     assert 0 < sum(expected) < len(expected)
 
 
 def test_without_clusters_only_known_instances_can_be_right(digits_run: RunFolder) -> None:
     drawing = digits_run.read_drawing(3)
     assert drawing is not None
-    assert np.array_equal(findings.right(drawing), ~drawing.novel)
-    assert findings.clusters(drawing) == []
+    assert np.array_equal(find_correct(drawing), ~drawing.novel)
+    assert list_clusters(drawing) == []
 
 
 def test_clusters_know_size_match_and_share_and_put_right_members_first(last: Drawing) -> None:
-    mixed, _, pure, unmatched = findings.clusters(last)
+    mixed, _, pure, unmatched = list_clusters(last)
     assert (mixed.number, mixed.size, mixed.matched, mixed.n_right) == (1, 32, "2", 20)
     assert mixed.share == 20 / 32
     assert last.truth[mixed.members].tolist() == [2] * 20 + [4] * 12

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cilf.report.marks import Mark
+from cilf.report.class_style import ClassStyle
 from cilf.report.run import Run
 from cilf.report.tables import MISSING, show
 
 
 @dataclass(frozen=True)
-class GridCell:
+class HeatmapCell:
     """A cell of a grid: how it looks, what it says, what it means in words."""
 
     state: str
@@ -22,7 +22,7 @@ class GridCell:
     strength: float = 0.0  # 0..1, how strongly it is coloured
 
 
-_AHEAD = GridCell("ahead", "", "has not come yet")
+_AHEAD = HeatmapCell("ahead", "", "has not come yet")
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class StreamRow:
     """A class on the stream map."""
 
     name: str
-    mark: Mark
-    cells: list[GridCell]  # the initial training data, then every planned window
+    style: ClassStyle
+    cells: list[HeatmapCell]  # the initial training data, then every planned window
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class AccuracyRow:
 
     name: str
     classes: str
-    cells: list[GridCell]  # after each recorded window
+    cells: list[HeatmapCell]  # after each recorded window
 
 
-def stream_map(run: Run) -> list[StreamRow]:
+def make_stream_heatmap(run: Run) -> list[StreamRow]:
     """A row per class, in order of arrival."""
     most = max((n for window in run.planned for n in window.counts.values()), default=1)
     untold = [_untold(run, window) for window in range(1, len(run.planned) + 1)]
@@ -52,24 +52,24 @@ def stream_map(run: Run) -> list[StreamRow]:
 
 def _stream_row(run: Run, name: str, most: int, untold: list[set[str]]) -> StreamRow:
     started = name in run.initial
-    cells = [GridCell("initial", "●", "labelled from the start") if started else _AHEAD]
+    cells = [HeatmapCell("initial", "●", "labelled from the start") if started else _AHEAD]
     for window, again in zip(run.planned, untold, strict=True):
         starts = name in window.novel
         started = started or starts
         cells.append(_stream_cell(window.counts.get(name, 0), most, starts, started, name in again))
-    return StreamRow(name, run.marks[name], cells)
+    return StreamRow(name, run.styles[name], cells)
 
 
-def _stream_cell(count: int, most: int, starts: bool, started: bool, untold: bool) -> GridCell:
+def _stream_cell(count: int, most: int, starts: bool, started: bool, untold: bool) -> HeatmapCell:
     if starts:
-        return GridCell("novel", f"★ {count}", f"new here, {count} instances", count / most)
+        return HeatmapCell("novel", f"★ {count}", f"new here, {count} instances", count / most)
     if count and untold:
         meaning = f"{count} instances, still unknown to the learner"
-        return GridCell("untold", f"☆ {count}", meaning, count / most)
+        return HeatmapCell("untold", f"☆ {count}", meaning, count / most)
     if count:
-        return GridCell("present", str(count), f"known, {count} instances", count / most)
+        return HeatmapCell("present", str(count), f"known, {count} instances", count / most)
     if started:
-        return GridCell("gone", MISSING, "no instances in this window")
+        return HeatmapCell("gone", MISSING, "no instances in this window")
     return _AHEAD
 
 
@@ -82,7 +82,7 @@ def _untold(run: Run, window: int) -> set[str]:
     return novel - set(run.planned[window - 1].novel)
 
 
-def accuracy_matrix(run: Run) -> list[AccuracyRow]:
+def make_accuracy_heatmap(run: Run) -> list[AccuracyRow]:
     """A row per group of classes that arrived together, a column per recorded window."""
     groups = sorted({g for record in run.records for g in record.holdout_accuracy})
     return [_accuracy_row(run, group) for group in groups if run.group(group)]
@@ -94,9 +94,9 @@ def _accuracy_row(run: Run, group: int) -> AccuracyRow:
     return AccuracyRow(name, ", ".join(run.group(group)), [_accuracy_cell(v) for v in values])
 
 
-def _accuracy_cell(value: float | None) -> GridCell:
+def _accuracy_cell(value: float | None) -> HeatmapCell:
     if value is None:
-        return GridCell("ahead", "", "not here yet")
+        return HeatmapCell("ahead", "", "not here yet")
     if math.isnan(value):
-        return GridCell("ahead", show(value), "not measured")
-    return GridCell("score", f"{value:.2f}", f"{100 * value:.1f} % right", value)
+        return HeatmapCell("ahead", show(value), "not measured")
+    return HeatmapCell("score", f"{value:.2f}", f"{100 * value:.1f} % right", value)

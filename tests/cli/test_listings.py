@@ -79,7 +79,7 @@ def test_a_stream_is_shown_as_json(run: Any) -> None:
         (["data", "show", "digit"], "did you mean 'digits'? Known: digits, mnist,"),
         (["data", "show", "./nowhere"], "nowhere is not there: give a folder or a file"),
         (["data", "show", "digits", "--set", "epochs=3"], "--set epochs is for a learner"),
-        (["data", "show", "digits", "--out", "a.txt"], "unknown format of a picture '.txt'"),
+        (["data", "show", "digits", "--out", "a.txt"], "unknown format of a figure '.txt'"),
         (["data", "show", "digits", "--size", "16"], "digits is read as it is"),
         (["run", "--data", "./nowhere"], "nowhere is not there: give a folder or a file"),
         (["run", "--data", "digits", "--skip-bad"], "digits is read as it is"),

@@ -1,4 +1,4 @@
-"""The paper's figures, drawn from numbers, which are written beside them as CSV."""
+"""Panels of the paper's figures; the numbers they plot are written beside them as CSV."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ import numpy as np
 
 from cilf.core.files import make_folder, replace_file
 from cilf.core.types import Array, Floats
-from cilf.report.pictures import new_figure, write_picture
+from cilf.report.figures import new_figure, write_figure
 from cilf.report.tables import Table, show
 
-# After Okabe and Ito: told apart with any colour vision. Then again, with other marks.
+# After Okabe and Ito: people with any colour vision tell them apart.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#7f7f7f", "#b8a800")
-MARKS = ("o", "s", "^", "D", "v", "P", "X")
-OURS = "cilf"  # drawn on top, in black
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+OURS = "cilf"  # plotted on top, in black
 PANEL = 3.2  # inches
-MOST_NAMED = 12  # classes in a legend
+MAX_LEGEND = 12  # classes
 
 
 class Style(NamedTuple):
-    """How one of several things is drawn."""
+    """The colour and the marker of one of several things."""
 
     colour: str
-    mark: str
+    marker: str
 
 
-def style(index: int) -> Style:
-    """The first eight differ in colour, the next eight in their mark too."""
-    return Style(COLOURS[index % len(COLOURS)], MARKS[index // len(COLOURS) % len(MARKS)])
+def choose_style(index: int) -> Style:
+    """Return a style: the first eight differ in colour, the next eight in their marker too."""
+    return Style(COLOURS[index % len(COLOURS)], MARKERS[index // len(COLOURS) % len(MARKERS)])
 
 
-def write(figure: Any, rows: Table, out: Path, name: str) -> list[Path]:
-    """``name.png``, ``name.svg`` and, with the numbers that are drawn, ``name.csv``."""
+def write_files(figure: Any, rows: Table, out: Path, name: str) -> list[Path]:
+    """Write ``name.png``, ``name.svg`` and the plotted numbers as ``name.csv``."""
     make_folder(out)
     replace_file(out / f"{name}.csv", rows.to_csv().encode())
-    pictures = [write_picture(figure, out / f"{name}{suffix}") for suffix in (".png", ".svg")]
-    return [*pictures, out / f"{name}.csv"]
+    images = [write_figure(figure, out / f"{name}{suffix}") for suffix in (".png", ".svg")]
+    return [*images, out / f"{name}.csv"]
 
 
 class Series(NamedTuple):
@@ -49,15 +49,15 @@ class Series(NamedTuple):
     std: Sequence[float]
 
 
-def line_panels(
+def plot_lines(
     panels: Mapping[str, Mapping[str, Series]], x_label: str, *, percent: bool = False
 ) -> Any:
-    """A panel for each metric, a line for each learner, one legend for all."""
+    """Plot a panel for each metric and a line for each learner, with one legend."""
     figure = new_figure(PANEL * len(panels) + 1.6, PANEL)
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
     for axis, (title, lines) in zip(axes, panels.items(), strict=True):
         for index, (name, line) in enumerate(lines.items()):
-            _draw_line(axis, name, line, style(index))
+            _plot_line(axis, name, line, choose_style(index))
         axis.set_title(title)
         axis.set_xlabel(x_label)
         axis.grid(alpha=0.3)
@@ -70,21 +70,21 @@ def line_panels(
     return figure
 
 
-def _draw_line(axis: Any, name: str, line: Series, drawn: Style) -> None:
+def _plot_line(axis: Any, name: str, line: Series, style: Style) -> None:
     ours = name == OURS
-    colour, width = ("black", 2.2) if ours else (drawn.colour, 1.2)
+    colour, width = ("black", 2.2) if ours else (style.colour, 1.2)
     axis.plot(
-        line.x, line.y, color=colour, lw=width, marker=drawn.mark, ms=4, label=name,
+        line.x, line.y, color=colour, lw=width, marker=style.marker, ms=4, label=name,
         zorder=3 if ours else 2,
     )  # fmt: skip
     low, high = np.subtract(line.y, line.std), np.add(line.y, line.std)
     axis.fill_between(line.x, low, high, color=colour, alpha=0.12, lw=0)
 
 
-def heat_panels(
+def plot_heatmaps(
     panels: Mapping[str, Array], ticks: Sequence[float], labels: tuple[str, str]
 ) -> Any:
-    """A grid of numbers in each panel: rows by the first label, columns by the second."""
+    """Plot a matrix in each panel: rows by the first label, columns by the second."""
     figure = new_figure((PANEL + 0.4) * len(panels) + 1, PANEL + 0.6)
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
     values = np.concatenate([grid.ravel() for grid in panels.values()])
@@ -104,17 +104,17 @@ def heat_panels(
     return figure
 
 
-def bar_panels(panels: Mapping[str, Mapping[str, Mapping[str, float]]], y_label: str) -> Any:
-    """Groups of bars: panel -> group -> what each bar is -> value. Their scale is logarithmic."""
+def plot_bars(panels: Mapping[str, Mapping[str, Mapping[str, float]]], y_label: str) -> Any:
+    """Plot groups of bars on a logarithmic scale: panel -> group -> name of the bar -> value."""
     figure = new_figure((PANEL + 1) * len(panels), PANEL)
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
     for axis, (title, groups) in zip(axes, panels.items(), strict=True):
-        kinds = list(next(iter(groups.values()), {}))
-        for index, kind in enumerate(kinds):
-            places = np.arange(len(groups)) + (index - (len(kinds) - 1) / 2) * 0.38
-            heights = [bars[kind] for bars in groups.values()]
-            drawn = axis.bar(places, heights, 0.36, color=COLOURS[index], label=kind)
-            axis.bar_label(drawn, fmt="{:.3g}", size=7)
+        names = list(next(iter(groups.values()), {}))
+        for index, name in enumerate(names):
+            places = np.arange(len(groups)) + (index - (len(names) - 1) / 2) * 0.38
+            heights = [bars[name] for bars in groups.values()]
+            container = axis.bar(places, heights, 0.36, color=COLOURS[index], label=name)
+            axis.bar_label(container, fmt="{:.3g}", size=7)
         axis.set_xticks(range(len(groups)), list(groups), rotation=20)
         axis.set_title(title)
         axis.set_yscale("log")
@@ -133,22 +133,22 @@ class Map(NamedTuple):
     novel: Array  # (n,) of bool
 
 
-def map_panels(rows: Mapping[str, Mapping[str, Map]], order: Sequence[str]) -> Any:
-    """A grid of maps; a class has one colour everywhere, and a ring where it is new."""
+def plot_maps(rows: Mapping[str, Mapping[str, Map]], order: Sequence[str]) -> Any:
+    """Plot a matrix of maps; a class has one colour everywhere, and rings where it is new."""
     columns = list(dict.fromkeys(name for maps in rows.values() for name in maps))
     figure = new_figure(PANEL * 0.8 * len(columns) + 1.2, PANEL * 0.8 * len(rows))
     axes = figure.subplots(len(rows), len(columns), squeeze=False)
-    styles = {name: style(index) for index, name in enumerate(order)}
+    styles = {name: choose_style(index) for index, name in enumerate(order)}
     for line, (title, maps) in zip(axes, rows.items(), strict=True):
         for axis, column in zip(line, columns, strict=True):
             axis.set_xticks([])
             axis.set_yticks([])
             if column in maps:
-                _draw_map(axis, maps[column], styles)
+                _plot_map(axis, maps[column], styles)
         line[0].set_ylabel(title)
     for axis, column in zip(axes[0], columns, strict=True):
         axis.set_title(column)
-    if len(order) <= MOST_NAMED:
+    if len(order) <= MAX_LEGEND:
         handles = {
             text: handle
             for axis in axes.ravel()
@@ -162,13 +162,13 @@ def map_panels(rows: Mapping[str, Mapping[str, Map]], order: Sequence[str]) -> A
     return figure
 
 
-def _draw_map(axis: Any, drawn: Map, styles: Mapping[str, Style]) -> None:
-    for name in sorted(set(drawn.classes.tolist())):
-        rows = drawn.classes == name
-        new = bool(drawn.novel[rows].any())
-        colour, mark = styles[name]
+def _plot_map(axis: Any, map_: Map, styles: Mapping[str, Style]) -> None:
+    for name in sorted(set(map_.classes.tolist())):
+        rows = map_.classes == name
+        new = bool(map_.novel[rows].any())
+        colour, marker = styles[name]
         fill = {"facecolors": "none", "edgecolors": colour} if new else {"color": colour}
         axis.scatter(
-            *drawn.places[rows].T, s=12 if new else 8, marker=mark, linewidths=0.8 if new else 0,
+            *map_.places[rows].T, s=12 if new else 8, marker=marker, linewidths=0.8 if new else 0,
             label=name, zorder=3 if new else 2, **fill,
         )  # fmt: skip
