@@ -2,9 +2,8 @@
 
     python benchmarks/bench_speed.py
 
-Each time is of a whole benchmark in an empty folder, from starting the workers to the last cell.
-One cell warms up (files, caches) and is not counted. What else the machine did meanwhile is told
-by its load.
+Each time covers a whole benchmark in an empty folder, from starting the workers to the last cell.
+One cell warms up files and caches and is not counted. The record holds the machine's load.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from cilf.benchmark.provenance import provenance
 RESULT = Path(__file__).parent / "results" / "bench_speed.json"
 
 
-def seconds(open_in: Callable[[Path], Bench], n_workers: int) -> float:
-    """To run all cells of a benchmark; refused if one fails."""
+def time_bench(open_in: Callable[[Path], Bench], n_workers: int) -> float:
+    """Time all cells of a benchmark; exit if one fails."""
     with tempfile.TemporaryDirectory() as folder:
         bench = open_in(Path(folder))
         start = time.perf_counter()
@@ -48,9 +47,9 @@ def main() -> None:
     arguments = parser.parse_args()
     open_in = partial(open_bench, chosen(arguments.items), Setup.of(scale="smoke"))
     warm_up = Grid.of({"learner": "iforest", "data": "digits"})
-    seconds(partial(Bench.open, warm_up), 1)
+    time_bench(partial(Bench.open, warm_up), 1)
     load = os.getloadavg()
-    one, many = seconds(open_in, 1), seconds(open_in, arguments.jobs)
+    one, many = time_bench(open_in, 1), time_bench(open_in, arguments.jobs)
     items = " ".join(arguments.items)
     record = {
         "command": f"python benchmarks/bench_speed.py --items {items} --jobs {arguments.jobs}",

@@ -4,8 +4,8 @@
 
 1. Kills: a client labels, the server is killed (SIGKILL) at a random moment and started again;
    every label that was acknowledged has to be there.
-2. Rate: four clients label single instances of a window of 10,000 images while the worker looks
-   for new kinds in another one.
+2. Rate: four clients label single instances of a window of 10,000 images while the worker detects
+   novel classes in another one.
 3. Opening: that window's page in a browser (if there is a chromium), cold, until its pictures are
    there; and the page alone, without a browser.
 """
@@ -43,22 +43,22 @@ N_IMAGES, SIDE, N_CLASSES, N_KNOWN = 10_000, 28, 8, 5
 N_CLIENTS, SECONDS = 4, 20.0
 TARGET_RATE, TARGET_OPEN = 100.0, 1.0  # labels a second, seconds
 SHOWN = """() => [...document.images].every((image) => image.complete
-    || image.getBoundingClientRect().top > innerHeight)"""  # all pictures that are in sight
+    || image.getBoundingClientRect().top > innerHeight)"""  # every picture in the viewport
 CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 
-def images(n: int, kinds: range, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Noisy copies of one random picture for each kind."""
+def make_images(n: int, classes: range, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Make noisy copies of one random picture for each class."""
     pictures = np.random.default_rng(0).uniform(0, 255, (N_CLASSES, SIDE, SIDE))
     rng = np.random.default_rng(seed)
-    y = rng.choice(list(kinds), n)
+    y = rng.choice(list(classes), n)
     X = pictures[y] + rng.normal(0, 50, (n, SIDE, SIDE))
     return X.clip(0, 255).astype(np.uint8), y
 
 
 @contextlib.contextmanager
-def serving(store: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """``cilf console`` on a store: its address and its process."""
+def serve(store: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Start ``cilf console`` on a store; give its address and its process."""
     command = [sys.executable, "-m", "cilf", "console", "--store", str(store), "--port", "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -72,17 +72,17 @@ def serving(store: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
         process.stdout.close()
 
 
-def prepared(folder: Path) -> None:
-    """A store with a model of five classes, and its first window of 10,000 images."""
-    X, y = images(60 * N_KNOWN, range(N_KNOWN), seed=1)
+def prepare(folder: Path) -> None:
+    """Make a store with a model of five classes, and two windows of 10,000 images."""
+    X, y = make_images(60 * N_KNOWN, range(N_KNOWN), seed=1)
     np.savez(folder / "known.npz", x=X, y=y.astype(str))
     for name, seed in (("first", 2), ("second", 3)):
-        X, _ = images(N_IMAGES, range(N_CLASSES), seed)
+        X, _ = make_images(N_IMAGES, range(N_CLASSES), seed)
         np.savez(folder / f"{name}.npz", x=X)
     workflow.fit(str(folder / "known.npz"), folder / "store" / "model")
 
 
-def finished(client: httpx.Client, window: int) -> dict[str, Any]:
+def wait_for(client: httpx.Client, window: int) -> dict[str, Any]:
     while (told := client.get(f"/api/windows/{window}").json())["status"] in ("queued", "running"):
         time.sleep(0.5)
     assert told["status"] == "done", told
@@ -92,19 +92,19 @@ def finished(client: httpx.Client, window: int) -> dict[str, Any]:
 # ----------------------------------------------------------------- kills
 
 
-def killed(store: Path, window: int, rounds: int) -> dict[str, int]:
+def kill_repeatedly(store: Path, window: int, rounds: int) -> dict[str, int]:
     rng = random.Random(0)
     n_acknowledged = n_lost = 0
     expected: dict[int, str] = {}  # of all rounds
     for number in range(rounds):
         acknowledged: dict[int, str] = {}
-        with serving(store) as (url, process), httpx.Client(base_url=url, timeout=60) as client:
+        with serve(store) as (url, process), httpx.Client(base_url=url, timeout=60) as client:
             killer = threading.Timer(rng.uniform(0.05, 1.0), process.kill)
             client.get(f"/api/windows/{window}/groups")
             killer.start()
             with contextlib.suppress(httpx.TransportError):
                 while True:
-                    row, name = rng.randrange(N_IMAGES), f"kind {rng.randrange(40)}"
+                    row, name = rng.randrange(N_IMAGES), f"class {rng.randrange(40)}"
                     pending = (row, name)
                     body = {"rows": [row], "name": name}
                     answer = client.post(f"/api/windows/{window}/label", json=body)
@@ -127,8 +127,8 @@ def killed(store: Path, window: int, rounds: int) -> dict[str, int]:
 # ----------------------------------------------------------------- labels per second
 
 
-def rate(url: str, window: int, busy: threading.Event) -> dict[str, float]:
-    """Labels a second by several clients, as long as the worker is busy, at most 20 seconds."""
+def measure_rate(url: str, window: int, busy: threading.Event) -> dict[str, float]:
+    """Count the labels of several clients per second while the worker is busy, for 20 s at most."""
     seconds: list[float] = []
     refused: list[int] = []
 
@@ -136,7 +136,7 @@ def rate(url: str, window: int, busy: threading.Event) -> dict[str, float]:
         rng = random.Random(seed)
         with httpx.Client(base_url=url, timeout=60) as client:
             while busy.is_set():
-                body = {"rows": [rng.randrange(N_IMAGES)], "name": f"kind {rng.randrange(9)}"}
+                body = {"rows": [rng.randrange(N_IMAGES)], "name": f"class {rng.randrange(9)}"}
                 started = time.perf_counter()
                 answer = client.post(f"/api/windows/{window}/label", json=body)
                 seconds.append(time.perf_counter() - started)
@@ -160,7 +160,7 @@ def rate(url: str, window: int, busy: threading.Event) -> dict[str, float]:
     }
 
 
-def rate_while_detecting(client: httpx.Client, url: str, data: Path) -> dict[str, float]:
+def measure_rate_while_detecting(client: httpx.Client, url: str, data: Path) -> dict[str, float]:
     window = client.post("/api/windows", json={"path": str(data)}).json()["id"]
     while client.get(f"/api/windows/{window}").json()["status"] != "running":
         time.sleep(0.1)
@@ -178,16 +178,16 @@ def rate_while_detecting(client: httpx.Client, url: str, data: Path) -> dict[str
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    measured = rate(url, 1, busy)
+    measured = measure_rate(url, 1, busy)
     watcher.join()
-    finished(client, window)
+    wait_for(client, window)
     return measured
 
 
 # ----------------------------------------------------------------- opening
 
 
-def opening(url: str, window: int) -> dict[str, float]:
+def measure_opening(url: str, window: int) -> dict[str, float]:
     with httpx.Client(base_url=url, timeout=60) as client:
         started = time.perf_counter()
         client.get(f"/windows/{window}").raise_for_status()
@@ -222,19 +222,19 @@ def main() -> None:
         folder = Path(name)
         store = folder / "store"
         store.mkdir()
-        prepared(folder)
-        with serving(store) as (url, _), httpx.Client(base_url=url, timeout=60) as client:
+        prepare(folder)
+        with serve(store) as (url, _), httpx.Client(base_url=url, timeout=60) as client:
             while client.get("/api/model").json()["version"] is None:
                 time.sleep(0.2)
             client.post("/api/windows", json={"path": str(folder / "first.npz")})
-            first = finished(client, 1)
+            first = wait_for(client, 1)
             print(f"first window: {json.dumps(first['facts'])}", flush=True)
-        with serving(store) as (url, _), httpx.Client(base_url=url, timeout=60) as client:
-            opened = opening(url, 1)  # by a server that has never opened it
+        with serve(store) as (url, _), httpx.Client(base_url=url, timeout=60) as client:
+            opened = measure_opening(url, 1)  # by a server that has never opened it
             print(f"opening: {opened}", flush=True)
-            labels = rate_while_detecting(client, url, folder / "second.npz")
+            labels = measure_rate_while_detecting(client, url, folder / "second.npz")
             print(f"labels while detecting: {labels}", flush=True)
-        kills = killed(store, 1, arguments.rounds)
+        kills = kill_repeatedly(store, 1, arguments.rounds)
     result = {
         "kills": kills, "labels": labels, "opening": opened,
         "cores": os.cpu_count(), "load_average": os.getloadavg(), **provenance(),

@@ -63,7 +63,7 @@ def measure(name: str) -> dict[str, Any]:
         return {"first": load(name, cache), "second": load(name, cache)}
 
 
-def show(name: str, costs: dict[str, Any]) -> str:
+def describe(name: str, costs: dict[str, Any]) -> str:
     parts = []
     for which in ("first", "second"):
         cost = costs[which]
@@ -74,7 +74,7 @@ def show(name: str, costs: dict[str, Any]) -> str:
     return f"{name:9} " + "; ".join(parts)
 
 
-def missed(results: dict[str, Any]) -> list[str]:
+def missed_targets(results: dict[str, Any]) -> list[str]:
     """Targets that were not met."""
     slow = [n for n, most in MOST_SECONDS.items() if results[n]["second"]["seconds"] >= most]
     large = [n for n, most in MOST_MEMORY.items() if results[n]["first"]["peak_over_raw"] >= most]
@@ -88,10 +88,10 @@ def main() -> int:
     results = {}
     for name in SETS:
         results[name] = measure(name)
-        print(show(name, results[name]), flush=True)
+        print(describe(name, results[name]), flush=True)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     arguments.out.write_text(json.dumps({"sets": results, **provenance()}, indent=1) + "\n")
-    problems = missed(results)
+    problems = missed_targets(results)
     print("\n".join(problems) or "all targets met")
     return 1 if problems else 0
 

@@ -1,8 +1,7 @@
 """What it costs to find out how many novel classes a window holds.
 
-One learner is fitted; then the same window is detected with the number of novel classes given and
-with the number to be found (up to 10), in turns, in one process. A third, untimed pass records the
-parts of each.
+One learner is fitted. It then detects in the same window with the number of novel classes given and
+with the number to be found (up to 10), in turns, in one process.
 
     CILF_DATA=... OMP_NUM_THREADS=1 python benchmarks/detect.py
 """
@@ -15,31 +14,19 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
-from unittest.mock import patch
 
 import numpy as np
 import torch
 
 from cilf import CILF
 from cilf.benchmark.provenance import provenance
-from cilf.clustering import class_count
 from cilf.data import load_dataset
-from cilf.learners.cilf import learner as method
 
 RESULT = Path(__file__).parent / "results" / "detect.json"
 TARGET = 2.0  # times the seconds with the number given
 K_MAX = 10
-PARTS: dict[str, tuple[Any, str]] = {
-    "looking": (CILF, "_look"),
-    "clustering": (CILF, "_cluster"),
-    "counting": (class_count, "excess_mass"),
-    "validity": (method, "silhouette"),
-    "tuning": (CILF, "_tune"),
-}
 
 
 class Case(NamedTuple):
@@ -61,7 +48,7 @@ CASES = {
 }
 
 
-def fitted(case: Case, epochs: int) -> tuple[CILF, np.ndarray]:
+def fit_learner(case: Case, epochs: int) -> tuple[CILF, np.ndarray]:
     """A learner that knows the first classes, and a window with all of them and the novel ones."""
     dataset, rng = load_dataset(case.data), np.random.default_rng(0)
     y = dataset.train.y
@@ -74,34 +61,11 @@ def fitted(case: Case, epochs: int) -> tuple[CILF, np.ndarray]:
     return learner.fit(dataset.train.X[initial], y[initial]), dataset.train.X[window]
 
 
-@contextmanager
-def watched(seconds: dict[str, float]) -> Iterator[None]:
-    """Add up the seconds of each part."""
-
-    def timing(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        def timed_part(*arguments: Any, **options: Any) -> Any:
-            started = time.perf_counter()
-            try:
-                return original(*arguments, **options)
-            finally:
-                seconds[name] = seconds.get(name, 0.0) + time.perf_counter() - started
-
-        return timed_part
-
-    with ExitStack() as stack:
-        for name, (owner, attribute) in PARTS.items():
-            replacement = timing(name, getattr(owner, attribute))
-            stack.enter_context(patch.object(owner, attribute, replacement))
-        yield
-
-
 def measure(case: Case, n_rounds: int, epochs: int) -> dict[str, Any]:
-    learner, window = fitted(case, epochs)
+    learner, window = fit_learner(case, epochs)
     ways = {"given": case.n_novel, "found": None}
-    parts: dict[str, dict[str, float]] = {way: {} for way in ways}
-    for way, n_novel in ways.items():  # warms up, too
-        with watched(parts[way]):
-            found = learner.detect(window, n_novel)
+    for n_novel in ways.values():  # warms up
+        found = learner.detect(window, n_novel)
     seconds: dict[str, list[float]] = {way: [] for way in ways}
     for number in range(n_rounds):
         for way in ways if number % 2 else reversed(ways):
@@ -116,7 +80,6 @@ def measure(case: Case, n_rounds: int, epochs: int) -> dict[str, Any]:
         "ratios": [round(ratio, 2) for ratio in ratios],
         "n_novel_found": found.n_novel,
         "window": len(window),
-        "parts": {w: {p: round(s, 3) for p, s in parts[w].items()} for w in ways},
         "load_average": round(os.getloadavg()[0], 1),
     }
 

@@ -33,7 +33,7 @@ CASES = {"loose": 1.0, "tight": 0.1}  # deviation within a cluster; centres devi
 N_CLUSTERS = (3, 13, 60)
 
 
-def clusters(n_clusters: int, deviation: float) -> tuple[np.ndarray, np.ndarray]:
+def make_clusters(n_clusters: int, deviation: float) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     labels = rng.integers(0, n_clusters, size=N_INSTANCES)
     z = 2 * rng.normal(size=(n_clusters, SIZE))[labels]
@@ -42,12 +42,12 @@ def clusters(n_clusters: int, deviation: float) -> tuple[np.ndarray, np.ndarray]
 
 
 def compare(n_clusters: int, deviation: float, n_rounds: int) -> dict[str, Any]:
-    z, labels = clusters(n_clusters, deviation)
+    z, labels = make_clusters(n_clusters, deviation)
     tensors = torch.from_numpy(z), torch.from_numpy(labels)
     ours, theirs = [], []
     for _ in range(n_rounds):
-        ours.append(timed(lambda: silhouette(*tensors)))
-        theirs.append(timed(lambda: float(silhouette_score(z, labels))))
+        ours.append(time_call(lambda: silhouette(*tensors)))
+        theirs.append(time_call(lambda: float(silhouette_score(z, labels))))
     pairs = list(zip(ours, theirs, strict=True))
     return {
         "ours_seconds": round(statistics.median(our.seconds for our in ours), 3),
@@ -58,16 +58,16 @@ def compare(n_clusters: int, deviation: float, n_rounds: int) -> dict[str, Any]:
     }
 
 
-class Timed(NamedTuple):
+class Timing(NamedTuple):
     seconds: float
     cpu: float  # seconds too, but only those in which the process ran
     found: float
 
 
-def timed(work: Callable[[], float]) -> Timed:
+def time_call(work: Callable[[], float]) -> Timing:
     seconds, cpu = time.perf_counter(), time.process_time()
     found = work()
-    return Timed(time.perf_counter() - seconds, time.process_time() - cpu, found)
+    return Timing(time.perf_counter() - seconds, time.process_time() - cpu, found)
 
 
 def measure(n_rounds: int) -> list[dict[str, Any]]:

@@ -42,8 +42,8 @@ LEARNING_RATE, MOMENTUM, WEIGHT_DECAY = 0.01, 0.9, 0.001
 Loop = Iterator[float]  # trains for one epoch, gives its mean loss
 
 
-def synthetic(shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Noisy copies of one random picture per class, every fifth with another class's label.
+def make_images(shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Make noisy copies of one random picture per class; every fifth has another class's label.
 
     Wrong labels keep gradients alive: on data that can be learned perfectly they soon become
     denormal numbers, which processors handle slowly.
@@ -58,14 +58,14 @@ def synthetic(shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
 
 def our_loop(network: Network, x: Tensor, y: Tensor, n_epochs: int) -> Loop:
     """Algorithm 1 as the learner has it."""
-    draws = torch_generator(0, "fit")
+    generator = torch_generator(0, "fit")
     prototypes, _ = class_means(embed(network, x), y, N_CLASSES)
 
     def objective(z: Tensor, rows: Tensor) -> Tensor:
         intra = losses.prototype_cross_entropy(z, y[rows], prototypes, ALPHA)
-        return intra + LAMBDA1 * losses.triplet_loss(z, y[rows], MARGIN, draws)
+        return intra + LAMBDA1 * losses.triplet_loss(z, y[rows], MARGIN, generator)
 
-    batches = training.shuffled(len(x), BATCH_SIZE, draws, network.device)
+    batches = training.shuffled(len(x), BATCH_SIZE, generator, network.device)
     settings = training.Settings(n_epochs, LEARNING_RATE, MOMENTUM, WEIGHT_DECAY)
     for epoch in training.epochs(network, x, batches, objective, settings, seed=0, purpose="fit"):
         means, counts = class_means(epoch.z, y[epoch.rows], N_CLASSES)
@@ -116,7 +116,7 @@ def bare_triplets(z: Tensor, y: Tensor, one_hot: Tensor) -> Tensor:
 
 def compare(shape: tuple[int, ...], n_rounds: int) -> dict[str, Any]:
     """Speeds of both loops, from epochs run in turns; the first two rounds warm up."""
-    X, labels = synthetic(shape)
+    X, labels = make_images(shape)
     network = make_network(
         "convnet", shape, embedding_size=64, width=None, seed=0, device=torch.device("cpu")
     )
@@ -126,7 +126,7 @@ def compare(shape: tuple[int, ...], n_rounds: int) -> dict[str, Any]:
     scaled = (x.float() - network.mean.view(1, -1, 1, 1)) / network.std.view(1, -1, 1, 1)
     n_epochs = n_rounds + 2
     loops = (our_loop(network, x, y, n_epochs), bare_loop(bare, scaled, y, n_epochs))
-    seconds, last_losses = in_turns(loops, n_epochs)
+    seconds, last_losses = run_in_turns(loops, n_epochs)
     ours, bares = seconds[0][2:], seconds[1][2:]
     ratios = sorted(b / a for a, b in zip(ours, bares, strict=True))
     return {
@@ -138,18 +138,18 @@ def compare(shape: tuple[int, ...], n_rounds: int) -> dict[str, Any]:
     }
 
 
-def in_turns(loops: tuple[Loop, Loop], n_rounds: int) -> tuple[list[list[float]], list[float]]:
+def run_in_turns(loops: tuple[Loop, Loop], n_rounds: int) -> tuple[list[list[float]], list[float]]:
     """Seconds of every epoch of each loop, and its last loss; who goes first alternates."""
     seconds: list[list[float]] = [[], []]
     last_losses = [0.0, 0.0]
     for number in range(n_rounds):
         for i in (0, 1) if number % 2 else (1, 0):
-            taken, last_losses[i] = timed(lambda loop=loops[i]: next(loop))
+            taken, last_losses[i] = time_call(lambda loop=loops[i]: next(loop))
             seconds[i].append(taken)
     return seconds, last_losses
 
 
-def timed(work: Callable[[], float]) -> tuple[float, float]:
+def time_call(work: Callable[[], float]) -> tuple[float, float]:
     started = time.perf_counter()
     found = work()
     return time.perf_counter() - started, found

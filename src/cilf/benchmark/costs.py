@@ -10,8 +10,8 @@ from cilf.evaluate.summary import mean
 from cilf.learners import learner_class
 
 # Seconds of a whole 'cilf run' on one core, the mean of both scenarios, by scale, data set and
-# learner: as benchmarks/detectors.py, updates.py and paper.py measured them. A learner that is not
-# here is taken to need what the others do; of data that are not here nothing is known.
+# learner, as measured by the grids in benchmarks/ and by 'cilf paper'. A learner that is missing is
+# assumed to need what the others need; for other data nothing is known.
 COSTS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
     "smoke": {
         "digits": {

@@ -1,0 +1,42 @@
+"""The grids and scripts in benchmarks/ fit the code they run."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from cilf.benchmark import read_grid
+
+FOLDER = Path(__file__).parent.parent / "benchmarks"
+GRIDS = sorted(path.name for path in FOLDER.glob("*.toml"))
+SCRIPTS = sorted(path.name for path in FOLDER.glob("*.py"))
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_a_grid_has_cells_whose_learners_can_be_made(name: str) -> None:
+    cells = read_grid(FOLDER / name).cells()
+    assert len({cell.folder for cell in cells}) == len(cells) > 0
+    assert all(cell.config.make_learner().seed == cell.config.seed for cell in cells)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_finds_what_it_imports(name: str) -> None:
+    if name == "console.py":
+        pytest.importorskip("httpx")
+    spec = importlib.util.spec_from_file_location(f"benchmarks_{name[:-3]}", FOLDER / name)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert callable(module.main)
+
+
+def test_the_page_links_every_grid_script_and_record() -> None:
+    page = (FOLDER / "README.md").read_text(encoding="utf-8")
+    links = set(re.findall(r"\]\(([^)#]+)\)", page))
+    records = {f"results/{path.name}" for path in (FOLDER / "results").glob("*.json")}
+    assert {*GRIDS, *SCRIPTS, *records} <= links
+    assert [link for link in links if not (FOLDER / link).exists()] == []
