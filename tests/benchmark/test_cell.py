@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cilf.benchmark import Cell, RunConfig, run_cell
-from cilf.core import WindowRecord
+from cilf.core import WindowRecord, parameters
 from cilf.data import Split, load_dataset
 from cilf.errors import BadConfig, BadInput
 from cilf.evaluate import RunFolder, run_stream
@@ -38,7 +38,7 @@ def windows(records: Iterator[Any]) -> list[int]:
 def test_a_run_says_all_it_depends_on(finished: RunFolder) -> None:
     run = finished.read_run()
     cell = Cell.build(config(seed=3))
-    assert run["parameters"] == cell.learner.get_params()
+    assert run["parameters"] == parameters.to_json(cell.learner)
     assert run["parameters"]["seed"] == run["seed"] == 3
     assert run["stream"]["window_size"] == 8
     assert run["dataset"] == {

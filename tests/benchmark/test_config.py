@@ -58,6 +58,10 @@ def test_digits_suffice_for_every_scenario_and_quiet_windows(scenario: str) -> N
         ({"scenario": "multi"}, "did you mean 'multiple'"),
         ({"scale": "smok"}, "did you mean 'smoke'"),
         ({"parameters": {"memory": 3}}, "parameter of 'iforest' 'memory': did you mean"),
+        (
+            {"learner": "odin-cnn", "parameters": {"training.batch": 3}},
+            "parameter of 'training' of 'odin-cnn' 'batch': did you mean 'batch_size'",
+        ),
         ({"stream": {"quiet": 1}}, "argument of the stream 'quiet': did you mean 'n_quiet'"),
         ({"seed": -1}, "seed is -1"),
         ({"query": 2.0}, "query is 2.0"),
@@ -108,6 +112,9 @@ def test_changes_are_read_back_as_they_were() -> None:
         stream={"n_windows": None},
     )
     assert parse_changes(given.changes()) == (given.parameters, given.stream)
+    nested = config(learner="odin-cnn", parameters={"training": {"clip": None}})
+    assert nested.changes() == ["training.clip=null"]
+    assert parse_changes(nested.changes())[0] == nested.parameters
 
 
 def test_data_may_be_a_path() -> None:

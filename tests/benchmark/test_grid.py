@@ -10,6 +10,7 @@ import pytest
 from cilf.benchmark import Grid, RunConfig, read_grid
 from cilf.benchmark.grid import cell_key
 from cilf.errors import BadConfig, BadInput
+from cilf.nn.training import Training
 
 BASE = {"learner": ["iforest", "one-svm"], "data": "digits", "seed": [0, 1]}
 
@@ -82,6 +83,18 @@ def test_vary_tries_every_combination() -> None:
     assert tried == [
         (one, two, quiet) for one in (0.1, 1.0) for two in (0.1, 1.0) for quiet in (0, 1)
     ]
+
+
+def test_parameters_of_parts_are_dotted_keys() -> None:
+    override = {
+        "name": "parts", "parameters": {"training": {"clip": "none"}},
+        "vary": {"parameters": {"training": {"batch_size": [8, 16]}}},
+    }  # fmt: skip
+    table = {"learner": "odin-cnn", "data": "digits", "plain": False, "override": [override],
+             "parameters": {"odin-cnn": {"training": {"weight_decay": 0.5}}}}  # fmt: skip
+    found = [cell.config.make_learner().get_params()["training"] for cell in Grid.of(table).cells()]
+    plain = Training(weight_decay=0.5, clip=None)
+    assert found == [plain.replace(batch_size=8), plain.replace(batch_size=16)]
 
 
 def test_the_same_cell_is_there_once() -> None:

@@ -146,14 +146,16 @@ def test_a_pull_is_that_of_half_the_weight(learner: DNNEWC) -> None:
 
 
 def test_the_fisher_is_clipped(learner: DNNEWC) -> None:
-    clipped = DNNEWC(**(learner.get_params() | {"fisher_clip": 1e-4})).fit(*digits(KNOWN, 0, 40))
+    clipped = DNNEWC(**(learner.get_params(deep=False) | {"fisher_clip": 1e-4})).fit(
+        *digits(KNOWN, 0, 40)
+    )
     for name, values in clipped._anchors.importance.items():
         assert torch.equal(values, learner._anchors.importance[name].clamp(max=1e-4))
     assert max(values.max().item() for values in learner._anchors.importance.values()) > 1e-3
 
 
 def test_few_instances_can_stand_for_all(learner: DNNEWC) -> None:
-    few = DNNEWC(**(learner.get_params() | {"fisher_size": 5})).fit(*digits(KNOWN, 0, 40))
+    few = DNNEWC(**(learner.get_params(deep=False) | {"fisher_size": 5})).fit(*digits(KNOWN, 0, 40))
     assert torch.equal(few._network.head.weight, learner._network.head.weight)
     ours, all_of_them = few._anchors.importance, learner._anchors.importance
     assert not torch.allclose(ours["head.weight"], all_of_them["head.weight"], rtol=0.1)

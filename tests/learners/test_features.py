@@ -16,9 +16,10 @@ from cilf import CILF, load
 from cilf.core import Detection, notices
 from cilf.core.types import Array, Floats, Ints
 from cilf.errors import BadConfig, BadInput
-from cilf.learners import IForest, Joint, Learner, base, persistence
+from cilf.learners import IForest, Joint, Learner, base
 from cilf.nn import image_models
 from cilf.nn.pretrained import Extractor
+from cilf.nn.training import Training
 
 QUICK: dict[str, Any] = {"epochs": 5, "update_epochs": 5, "detect_epochs": 2, "detect_steps": 5}
 
@@ -137,24 +138,12 @@ def test_a_model_whose_network_is_not_installed_is_refused(
         load(tmp_path / "model")
 
 
-def test_a_model_file_from_before_there_were_features_is_read(tmp_path: Path) -> None:
-    X = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
-    learner = CILF(**QUICK).fit(X, ["a", "b"] * 10)
-    learner.save(tmp_path)
-    head = json.loads((tmp_path / "model.json").read_text())
-    assert head.pop("features") is None
-    del head["checksum"]
-    head["checksum"] = persistence._checksum(head)
-    (tmp_path / "model.json").write_text(json.dumps(head))
-    assert np.array_equal(load(tmp_path).embed(X), learner.embed(X))
-
-
 def test_a_failed_fit_leaves_the_features_as_they_were(letters: Letters) -> None:
     learner = CILF(**QUICK).fit(*KNOWN)
     before = learner.embed(KNOWN[0])
     X = np.random.default_rng(0).normal(size=(24, 3)).astype(np.float32)
     with pytest.raises(BadConfig, match="lower"):
-        learner.set_params(learning_rate=1e6, clip=None).fit(X, KNOWN[1])
+        learner.set_params(training__learning_rate=1e6, training__clip=None).fit(X, KNOWN[1])
     assert np.array_equal(learner.embed(KNOWN[0]), before)
 
 
@@ -320,7 +309,11 @@ def test_a_network_that_is_trained_along_is_saved_whole(tmp_path: Path) -> None:
     for package in image_models.PACKAGES:
         pytest.importorskip(package, reason="the extra 'pretrained' is not installed")
     X = np.concatenate([shapes("square", 12, 0), shapes("diagonal", 12, 1)])
-    learner = CILF(backbone="tune:efficientnet-lite0", epochs=1, batch_size=12, augmentation=None)
+    learner = CILF(
+        backbone="tune:efficientnet-lite0",
+        epochs=1,
+        training=Training(batch_size=12, augmentation=None),
+    )
     learner.fit(X, ["square"] * 12 + ["diagonal"] * 12)
     assert learner._features is None
     frozen = image_models.load("efficientnet-lite0").state_dict()["body._conv_stem.weight"]

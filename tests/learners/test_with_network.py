@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,12 @@ import torch
 from torch import nn
 
 from cilf.errors import BadConfig
+from cilf.learners import load
 from cilf.learners.odin import ODIN
 from cilf.learners.with_network import WithNetwork
 from cilf.nn.memory import Memory
 from cilf.nn.network import Network, embed
-from cilf.nn.training import Settings
+from cilf.nn.training import Settings, Training
 
 SHAPE = (5,)
 
@@ -69,10 +71,27 @@ def test_an_own_backbone_is_handed_in_again() -> None:
 
 
 def test_parameters_reach_the_training() -> None:
-    learner = Plain(weight_decay=0.5, clip=None, augmentation="flip")
-    assert learner._settings(3, 0.2) == Settings(
+    learner = Plain(training=Training(weight_decay=0.5, clip=None, augmentation="flip"))
+    assert learner.training.settings(3, 0.2) == Settings(
         epochs=3, learning_rate=0.2, weight_decay=0.5, clip=None, augmentation="flip"
     )
+
+
+def test_learners_share_no_change_of_a_part() -> None:
+    part = Training(clip=None)
+    learner, other = ODIN(training=part), ODIN(training=part)
+    learner.set_params(training__batch_size=8)
+    assert learner.training == Training(clip=None, batch_size=8)
+    assert other.training == part == Training(clip=None)
+    assert ODIN().training == Training()
+
+
+def test_a_model_keeps_its_parts(tmp_path: Path) -> None:
+    learner = ODIN(epochs=1, training=Training(batch_size=2, augmentation=None))
+    learner.fit([[0.0], [1.0]], ["a", "b"]).save(tmp_path / "model")
+    assert load(tmp_path / "model").get_params() == learner.get_params()
+    changed = load(tmp_path / "model", training__batch_size=3)
+    assert changed.training == Training(batch_size=3, augmentation=None)
 
 
 def test_labelled_instances_as_tensors() -> None:
@@ -87,15 +106,15 @@ def test_labelled_instances_as_tensors() -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("batch_size", 0),
+        ("training__batch_size", 0),
         ("epochs", -1),
         ("update_epochs", 1.5),
-        ("learning_rate", -0.1),
-        ("update_learning_rate", float("nan")),
-        ("weight_decay", -1.0),
-        ("clip", 0.0),
+        ("training__learning_rate", -0.1),
+        ("training__update_learning_rate", float("nan")),
+        ("training__weight_decay", -1.0),
+        ("training__clip", 0.0),
     ],
 )
 def test_what_cannot_work_is_refused(name: str, value: Any) -> None:
-    with pytest.raises(BadConfig, match=name):
-        ODIN(**{name: value}).fit([[0.0], [1.0]], ["a", "b"])
+    with pytest.raises(BadConfig, match=f"{name.replace('__', '.')} is {value}"):
+        ODIN().set_params(**{name: value}).fit([[0.0], [1.0]], ["a", "b"])

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cilf.benchmark import scales
 from cilf.benchmark.presets import SCENARIOS, Preset, preset, stream_defaults
-from cilf.core import validation
+from cilf.core import parameters, validation
 from cilf.data import Dataset, load_dataset
 from cilf.data.options import Options
 from cilf.data.paths import plain_name
@@ -61,6 +61,7 @@ class RunConfig(BaseModel):
         """A config whose every name is known; the scale is the data set's usual one if None."""
         Asking(**{name: values[name] for name in ASKING if name in values})
         source = os.fspath(data) if isinstance(data, os.PathLike) else data
+        values["parameters"] = parameters.flatten(values.get("parameters", {}))
         if isinstance(values.get("query"), np.integer | np.floating):
             values["query"] = values["query"].item()  # or a budget would be read as a share
         try:
@@ -75,8 +76,7 @@ class RunConfig(BaseModel):
             validation.one_of("argument of the stream", name, stream_defaults(config.scenario))
         for name in config.loading:
             validation.one_of("option for reading data", name, Options.names())
-        for name in config.parameters:
-            validation.one_of(f"parameter of {config.learner!r}", name, config._parameter_names())
+        learner_class(config.learner)().set_params(**config.parameters)
         return config
 
     @property
@@ -99,8 +99,8 @@ class RunConfig(BaseModel):
 
     def make_learner(self) -> Learner:
         """The learner with the run's seed, the scale's budgets and the changes, in that order."""
-        budgets = self.preset.learner
-        own = {name: value for name, value in budgets.items() if name in self._parameter_names()}
+        known = learner_class(self.learner)().get_params()
+        own = {name: value for name, value in self.preset.learner.items() if name in known}
         return make(self.learner, **({"seed": self.seed} | own | self.parameters))
 
     def stream_arguments(self) -> dict[str, Any]:
@@ -121,7 +121,7 @@ class RunConfig(BaseModel):
         return named | {
             "learner": learner.name,
             "learner_digest": digest_of(type(learner)),
-            "parameters": learner.get_params(),
+            "parameters": parameters.to_json(learner),
             "stream": self.stream_arguments(),
         }
 
@@ -133,11 +133,9 @@ class RunConfig(BaseModel):
 
     def changes(self) -> list[str]:
         """What is changed from the defaults, as ``parse_changes`` reads it."""
-        of_stream = {f"{STREAM_PREFIX}{name}": value for name, value in self.stream.items()}
-        return [f"{name}={_text(value)}" for name, value in (self.parameters | of_stream).items()]
-
-    def _parameter_names(self) -> list[str]:
-        return learner_class(self.learner).parameter_names()
+        learner = {parameters.dotted(name): value for name, value in self.parameters.items()}
+        stream = {f"{STREAM_PREFIX}{name}": value for name, value in self.stream.items()}
+        return [f"{name}={_text(value)}" for name, value in (learner | stream).items()]
 
 
 def data_file_name(data: str) -> str:
@@ -171,18 +169,18 @@ def parse_query(text: str) -> Query:
 def parse_changes(changes: Iterable[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """``name=value`` texts as changes of the learner's parameters and of the stream's arguments.
 
-    >>> parse_changes(["epochs=5", "clip=none", "stream.n_quiet=1"])
-    ({'epochs': 5, 'clip': None}, {'n_quiet': 1})
+    >>> parse_changes(["epochs=5", "training.clip=none", "stream.n_quiet=1"])
+    ({'epochs': 5, 'training__clip': None}, {'n_quiet': 1})
     """
-    parameters: dict[str, Any] = {}
+    learner: dict[str, Any] = {}
     stream: dict[str, Any] = {}
     for change in changes:
         name, equals, text = (part.strip() for part in change.partition("="))
         if not (name and equals):
             raise BadConfig(f"--set got {change!r}: write name=value, for example epochs=5.")
-        target = stream if name.startswith(STREAM_PREFIX) else parameters
+        target = stream if name.startswith(STREAM_PREFIX) else learner
         target[name.removeprefix(STREAM_PREFIX)] = _value(text)
-    return parameters, stream
+    return parameters.flatten(learner), stream
 
 
 def _value(text: str) -> Any:

@@ -18,6 +18,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from cilf.benchmark.config import RunConfig, in_one_line
 from cilf.core import validation
+from cilf.core.parameters import flatten
 from cilf.data import DATASETS
 from cilf.data.hub import PREFIX
 from cilf.data.paths import looks_like_path
@@ -79,7 +80,7 @@ class Only(_Table):
 class Vary(_Table):
     """Values of parameters to try, in every combination."""
 
-    parameters: dict[str, Several[Any]] = {}
+    parameters: Annotated[dict[str, Several[Any]], BeforeValidator(flatten)] = {}
     stream: dict[str, Several[Any]] = {}
 
     def combinations(self) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
@@ -160,7 +161,7 @@ class Grid(Settings):
         for parameters, stream in vary.combinations():
             yield _Variant(
                 override.name, only, settings,
-                override.parameters | parameters, override.stream | stream,
+                flatten(override.parameters) | parameters, override.stream | stream,
             )  # fmt: skip
 
     def _require_among(self, only: Only, what: str) -> None:
@@ -179,7 +180,8 @@ class Grid(Settings):
                 )
 
     def _cell(self, variant: _Variant, settings: dict[str, Any], **names: Any) -> GridCell:
-        parameters = self.parameters.get(names["learner"], {}) | variant.parameters
+        own = self.parameters.get(names["learner"], {})
+        parameters = flatten(own) | flatten(variant.parameters)
         stream = self.stream | variant.stream
         loading = self.loading.get(names["data"], {})
         try:

@@ -29,11 +29,12 @@ if TYPE_CHECKING:
 
 def learners(as_json: Json = False) -> None:
     """List the learners."""
+    from cilf.core.parameters import to_json
     from cilf.learners import LEARNERS
 
     if as_json:
         described = [
-            {"name": name, "about": _first_line(made_by), "parameters": made_by().get_params()}
+            {"name": name, "about": _first_line(made_by), "parameters": to_json(made_by())}
             for name, made_by in LEARNERS.items()
         ]
         terminal.print_json(described)

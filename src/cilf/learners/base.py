@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +10,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from cilf.core import Detection, Label, validation
+from cilf.core import Detection, Label, parameters, validation
+from cilf.core.parameters import Part
 from cilf.core.types import Array, Bools, Floats, Ints
 from cilf.errors import BadInput, NotFitted
 from cilf.learners import persistence
@@ -51,6 +51,7 @@ class Learner(ABC):
         expected_failures: checks of ``cilf.checks`` it must fail by nature -> the reason.
         takes_vectors: whether it serves (n, d) features, or images only.
         domains: the check of each parameter that needs one.
+        alternatives: the parts that a parameter takes beside the type of its default, by name.
         check_parameters: what to run the checks with, where the defaults would take hours.
     """
 
@@ -58,6 +59,7 @@ class Learner(ABC):
     expected_failures: ClassVar[Mapping[str, str]] = {}
     takes_vectors: ClassVar[bool] = True
     domains: ClassVar[Mapping[str, validation.Check]] = {}
+    alternatives: ClassVar[Mapping[str, Mapping[str, type[Part]]]] = {}
     check_parameters: ClassVar[Mapping[str, Any]] = {}
 
     seed: int
@@ -100,8 +102,7 @@ class Learner(ABC):
 
     def _check_parameters(self) -> None:
         """Refuse parameters that cannot work; called before anything is done with them."""
-        for name, check in self.domains.items():
-            check(name, getattr(self, name))
+        parameters.check_params(self)
 
     def _kept(self) -> tuple[Memory | None, Memory | None]:
         """The labelled instances it keeps: those it learned from, and those it holds out."""
@@ -242,27 +243,23 @@ class Learner(ABC):
     @classmethod
     def parameter_names(cls) -> list[str]:
         """The constructor's parameters."""
-        return list(inspect.signature(cls).parameters)
+        return list(parameters.defaults(cls))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters this learner was made with (``deep`` is there for scikit-learn)."""
-        return {name: getattr(self, name) for name in self.parameter_names()}
+        """The parameters by name; with ``deep`` those of its parts too, as ``part__name``."""
+        return parameters.get_params(self, deep)
 
     def set_params(self, **params: Any) -> Self:
-        """Change parameters; an unknown name is answered with the nearest known one."""
-        for name, value in params.items():
-            validation.one_of(f"parameter of {self.name!r}", name, self.parameter_names())
+        """Change parameters; an unknown name is answered with the nearest known one.
+
+        ``part__name=value`` replaces a part by a changed copy.
+        """
+        for name, value in parameters.resolve_changes(self, repr(self.name), params).items():
             setattr(self, name, value)
         return self
 
     def __repr__(self) -> str:
-        defaults = inspect.signature(type(self)).parameters
-        changed = {
-            name: value
-            for name, value in self.get_params().items()
-            if repr(value) != repr(defaults[name].default)
-        }
-        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
+        return parameters.describe(self)
 
     # ------------------------------------------------------------- inside
 
@@ -333,7 +330,7 @@ class Learner(ABC):
     def _describe(self) -> dict[str, Any]:
         return {
             "learner": self.name,
-            "parameters": self.get_params(),
+            "parameters": parameters.to_json(self),
             "classes": self._classes,
             "instance_shape": list(self._shape),
             "features": self._features and self._features._asdict(),
@@ -349,7 +346,7 @@ class Learner(ABC):
         learner._classes = description["classes"]
         learner._shape = tuple(description["instance_shape"])
         learner._history = description["history"]
-        if stored := description.get("features"):  # older models lack it
+        if stored := description["features"]:
             name = next(filter(is_frozen, replaced.values()), stored["name"])  # it may have moved
             learner._features = Features(**stored)._replace(name=name)
             learner._extractor()

@@ -28,8 +28,7 @@ class DNNBase(ClassifierLearner, MarkingLearner):
     Args:
         replay: train on the memory too; without it nothing is kept but held-out instances, which
             are never trained on.
-        seed, device, backbone, width, epochs, batch_size, learning_rate, weight_decay, clip,
-            augmentation, update_epochs, update_learning_rate: see :class:`WithNetwork`.
+        seed, device, backbone, width, epochs, update_epochs, training: see :class:`WithNetwork`.
         accepted, calibration_size, memory_size: see :class:`ClassifierLearner`.
         k_max, least_silhouette, cluster_all: see :class:`MarkingLearner`.
 

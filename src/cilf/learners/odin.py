@@ -30,8 +30,7 @@ class ODIN(ClassifierLearner, MarkingLearner):
     Args:
         temperature: that logits are divided by.
         epsilon: length of the step, in deviations of the training data for each channel.
-        seed, device, backbone, width, epochs, batch_size, learning_rate, weight_decay, clip,
-            augmentation, update_epochs, update_learning_rate: see :class:`WithNetwork`.
+        seed, device, backbone, width, epochs, update_epochs, training: see :class:`WithNetwork`.
         accepted, calibration_size, memory_size: see :class:`ClassifierLearner`.
         k_max, least_silhouette, cluster_all: see :class:`MarkingLearner`.
 

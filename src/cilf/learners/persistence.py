@@ -25,7 +25,7 @@ from cilf.core.files import PENDING, make_folder, replace_file
 from cilf.core.types import Array
 from cilf.errors import BadConfig, BadInput
 
-FORMAT = 1
+FORMAT = 2
 HEAD = "model.json"
 CURRENT = "current"  # names the version to read
 VERSIONS = "versions"
@@ -108,10 +108,10 @@ def _read_head(folder: Path) -> dict[str, Any]:
         version = head["format"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise _damaged(folder, f"{HEAD} does not parse") from error
-    if isinstance(version, int) and version > FORMAT:
+    if isinstance(version, int) and version != FORMAT:
+        remedy = "upgrade cilf" if version > FORMAT else "fit it again"
         raise BadInput(
-            f"{folder} is a model of format {version}, this cilf reads up to {FORMAT}: "
-            "upgrade cilf."
+            f"{folder} is a model of format {version}, this cilf reads format {FORMAT}: {remedy}."
         )
     stated = head.pop("checksum", None)
     if stated != _checksum(head):

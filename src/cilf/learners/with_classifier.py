@@ -35,8 +35,7 @@ class ClassifierLearner(WithNetwork, Learner):
         accepted: share of held-out known instances that are not marked as novel.
         calibration_size: labelled instances of each class kept out of training, for that.
         memory_size: labelled instances that an update replays, in all classes together.
-        seed, device, backbone, width, epochs, batch_size, learning_rate, weight_decay, clip,
-            augmentation, update_epochs, update_learning_rate: see :class:`WithNetwork`.
+        seed, device, backbone, width, epochs, update_epochs, training: see :class:`WithNetwork`.
     """
 
     domains: ClassVar[Mapping[str, validation.Check]] = {
@@ -60,7 +59,7 @@ class ClassifierLearner(WithNetwork, Learner):
         network = self._make_network(X.shape[1:], architecture)
         known = Memory(X[train], y[train])
         network.standardise(as_tensor(known.X, network.device))
-        settings = self._settings(self.epochs, self.learning_rate)
+        settings = self.training.settings(self.epochs, self.training.learning_rate)
         self._train(network, known, settings, ("fit",))
         self._network, self._architecture = network, architecture
         self._memory = known.rebalanced(self._n_kept, rng)
@@ -72,7 +71,7 @@ class ClassifierLearner(WithNetwork, Learner):
         pool = Memory(X[train], y[train]).joined(self._memory.X, self._memory.y)
         network = copy.deepcopy(self._network)
         self._grow(network, n_classes)
-        settings = self._settings(self.update_epochs, self.update_learning_rate)
+        settings = self.training.settings(self.update_epochs, self.training.update_learning_rate)
         self._train(network, pool, settings, ("update", self._n_updates))
         self._network = network
         self._architecture = self._architecture | {"embedding_size": n_classes}
@@ -89,7 +88,7 @@ class ClassifierLearner(WithNetwork, Learner):
         """Train this network, which is not the learner's own yet."""
         x, labels = self._tensors(labelled, network)
         train_classifier(
-            network, x, labels, settings, batch_size=self.batch_size,
+            network, x, labels, settings, batch_size=self.training.batch_size,
             draws=torch_generator(self.seed, *made), seed=derived_seed(self.seed, *made),
             purpose=str(made[0]), penalty=self._penalty(network, made),
             pull=self._pull(network, made),

@@ -12,10 +12,11 @@ from torch import Tensor
 from cilf.core import validation
 from cilf.core.types import Array
 from cilf.learners.base import Arrays
-from cilf.nn import pretrained, training
+from cilf.nn import pretrained
 from cilf.nn.backbones import Factory
 from cilf.nn.memory import Memory
 from cilf.nn.network import Network, as_tensor, make_network, resolve_device
+from cilf.nn.training import Training
 
 NETWORK = "network."  # before the name of each of its weights in a file
 
@@ -24,27 +25,26 @@ NETWORK = "network."  # before the name of each of its weights in a file
 class WithNetwork:
     """Parameters of training, and a network that is made from them; beside :class:`Learner`.
 
-    Args:
-        seed: decides all that is left to chance.
-        device: "auto", "cpu", "cuda", ...
-        backbone: what turns an instance into features; see ``docs/methods/cilf.md``.
-        width: channels (or units) of the backbone's first layer; its own default if None.
-        epochs: of the initial training.
-        batch_size: in all training.
-        learning_rate: of the initial training.
-        weight_decay: in all training.
-        clip: largest norm of a gradient; None does not clip.
-        augmentation: None, "shift", "flip" or "shift-flip"; images only.
-        update_epochs, update_learning_rate: of an update.
+    Parameters
+    ----------
+    seed : int, default=0
+        Seed of everything that is random.
+    device : str, default="auto"
+        Device of the network: "auto", "cpu", "cuda", ...
+    backbone : str or callable, default="auto"
+        Network that turns an instance into features; ``docs/methods/cilf.md`` lists them.
+    width : int or None, default=None
+        Number of channels (or units) of the backbone's first layer. None is its own default.
+    epochs : int, default=20
+        Number of passes over the data in the initial training.
+    update_epochs : int, default=15
+        Number of passes over the data in an update.
+    training : Training
+        Optimiser and batches; see :class:`cilf.nn.training.Training`.
     """
 
     domains: ClassVar[Mapping[str, validation.Check]] = {
-        "batch_size": validation.whole(1),
         **dict.fromkeys(["epochs", "update_epochs"], validation.whole(0)),
-        **dict.fromkeys(
-            ["learning_rate", "update_learning_rate", "weight_decay"], validation.between(0.0)
-        ),
-        "clip": validation.optional(validation.between(1e-6)),
     }
 
     seed: int = 0
@@ -52,13 +52,8 @@ class WithNetwork:
     backbone: str | Factory = "auto"
     width: int | None = None
     epochs: int = 20
-    batch_size: int = 64
-    learning_rate: float = 0.01
-    weight_decay: float = 0.001
-    clip: float | None = 1.0
-    augmentation: str | None = "shift"
     update_epochs: int = 15
-    update_learning_rate: float = 0.01
+    training: Training = Training()
 
     _architecture: dict[str, Any] = field(init=False)  # parameters may change after fitting
     _network: Network = field(init=False)
@@ -72,15 +67,6 @@ class WithNetwork:
     def _make_network(self, shape: tuple[int, ...], architecture: Mapping[str, Any]) -> Network:
         device = resolve_device(self.device)
         return make_network(instance_shape=shape, seed=self.seed, device=device, **architecture)
-
-    def _settings(self, epochs: int, learning_rate: float) -> training.Settings:
-        return training.Settings(
-            epochs=epochs,
-            learning_rate=learning_rate,
-            weight_decay=self.weight_decay,
-            clip=self.clip,
-            augmentation=self.augmentation,
-        )
 
     def _tensors(self, labelled: Memory, network: Network) -> tuple[Tensor, Tensor]:
         y = torch.from_numpy(labelled.y).to(network.device)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from cilf.core import progress, validation
+from cilf.core.parameters import Part
 from cilf.core.random import isolated_torch, torch_generator
 from cilf.errors import BadConfig
-from cilf.nn.augment import make_augmentation
+from cilf.nn.augment import AUGMENTATIONS, make_augmentation
 from cilf.nn.network import Network
 from cilf.nn.rotation import RotationTask
 
@@ -58,6 +60,58 @@ class Settings:
         0.1
         """
         return self.rate(epoch) / (1 - self.momentum)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Training(Part):
+    """The optimiser and the batches of a learner's network: SGD with Nesterov momentum of 0.9.
+
+    Parameters
+    ----------
+    batch_size : int, default=64
+        Number of instances in a batch.
+    learning_rate : float, default=0.01
+        Learning rate of the initial training.
+    update_learning_rate : float, default=0.01
+        Learning rate of an update.
+    weight_decay : float, default=0.001
+        Weight of the penalty on the squared weights.
+    clip : float or None, default=1.0
+        Largest norm of a gradient. None does not clip gradients.
+    augmentation : {"shift", "flip", "shift-flip"} or None, default="shift"
+        Random change of each image in a batch. It does not apply to vectors.
+
+    Examples
+    --------
+    >>> Training(batch_size=128)
+    Training(batch_size=128)
+    """
+
+    domains: ClassVar[Mapping[str, validation.Check]] = {
+        "batch_size": validation.whole(1),
+        "learning_rate": validation.between(0.0),
+        "update_learning_rate": validation.between(0.0),
+        "weight_decay": validation.between(0.0),
+        "clip": validation.optional(validation.between(1e-6)),
+        "augmentation": validation.optional(validation.among(AUGMENTATIONS)),
+    }
+
+    batch_size: int = 64
+    learning_rate: float = 0.01
+    update_learning_rate: float = 0.01
+    weight_decay: float = 0.001
+    clip: float | None = 1.0
+    augmentation: str | None = "shift"
+
+    def settings(self, epochs: int, learning_rate: float) -> Settings:
+        """How to train for so many epochs at this rate."""
+        return Settings(
+            epochs=epochs,
+            learning_rate=learning_rate,
+            weight_decay=self.weight_decay,
+            clip=self.clip,
+            augmentation=self.augmentation,
+        )
 
 
 @dataclass(frozen=True)

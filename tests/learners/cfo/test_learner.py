@@ -13,10 +13,11 @@ from cilf.learners.cfo.counterfactual import counterfactuals, surprise_of_none
 from cilf.learners.cfo.learner import CFO, with_as_many
 from cilf.nn import training
 from cilf.nn.network import as_tensor
+from cilf.nn.training import Training
 
 SMALL = {
-    "batch_size": 16, "gan_epochs": 20, "gan_width": 8, "latent_size": 16, "steps": 20,
-    "gan_learning_rate": 0.005, "open_epochs": 5, "open_learning_rate": 0.01,
+    "training": Training(batch_size=16), "gan_epochs": 20, "gan_width": 8, "latent_size": 16,
+    "steps": 20, "gan_learning_rate": 0.005, "open_epochs": 5, "open_learning_rate": 0.01,
 }  # fmt: skip
 
 
@@ -67,7 +68,9 @@ def test_the_descent_is_the_one_asked_for(before: CFO) -> None:
     x = as_tensor(task().initial.X[:12].astype(np.float32), torch.device("cpu"))
     seen: list[torch.Tensor] = []
     for steps, speed, weight in [(4, 0.1, 1.0), (4, 0.1, 5.0), (4, 0.02, 1.0), (2, 0.1, 1.0)]:
-        asked = CFO(batch_size=12, steps=steps, speed=speed, distance_weight=weight)
+        asked = CFO(
+            training=Training(batch_size=12), steps=steps, speed=speed, distance_weight=weight
+        )
         made = asked._made_up(before._network, before._gan, x, "x")
         expected = counterfactuals(
             before._gan, before._network, x, steps=steps, speed=speed, distance_weight=weight
@@ -79,9 +82,9 @@ def test_the_descent_is_the_one_asked_for(before: CFO) -> None:
 
 def test_each_image_serves_once_and_batches_are_the_limit(learner: CFO) -> None:
     x = as_tensor(task().initial.X, torch.device("cpu"))
-    few = CFO(batch_size=10, counterfactual_batches=3, steps=1)
+    few = CFO(training=Training(batch_size=10), counterfactual_batches=3, steps=1)
     assert len(few._made_up(learner._network, learner._gan, x, "x")) == 30
-    many = CFO(batch_size=64, counterfactual_batches=50, steps=1)
+    many = CFO(training=Training(batch_size=64), counterfactual_batches=50, steps=1)
     assert len(many._made_up(learner._network, learner._gan, x, "x")) == len(x)
 
 
@@ -209,7 +212,7 @@ def test_parameters_changed_after_the_fit_do_not_reach_the_gan(learner: CFO) -> 
 def test_defaults_are_the_papers() -> None:
     usual = CFO().get_params()
     stated = {
-        "gan_epochs": 30, "latent_size": 64, "batch_size": 64, "steps": 100, "speed": 0.1,
+        "gan_epochs": 30, "latent_size": 64, "training__batch_size": 64, "steps": 100, "speed": 0.1,
         "distance_weight": 1.0, "counterfactual_batches": 50, "open_epochs": 3,
         "generator_weight": 0.01, "discriminator_weight": 0.01, "reconstruction_weight": 1.0,
         "gan_learning_rate": 1e-4, "penalty": 10.0,

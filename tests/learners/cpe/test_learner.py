@@ -12,6 +12,7 @@ from cilf.errors import BadConfig
 from cilf.learners.cpe.learner import CPE
 from cilf.learners.cpe.prototype_ensemble import PrototypeEnsemble
 from cilf.nn.network import embed
+from cilf.nn.training import Training
 
 
 def around(points: list[tuple[float, float]], n: int = 40, seed: int = 0) -> np.ndarray:
@@ -57,8 +58,9 @@ def test_training_steps_down_the_gradient_of_both_losses() -> None:
     """One step of one batch, with Nesterov's momentum 0.9: weights move 1.9 times their slope."""
     X, y = around([(-9, 0), (9, 0), (0, 9)], 10), torch.arange(3).repeat_interleave(10)
     plain = {
-        "backbone": flat, "embedding_size": 2, "batch_size": 30, "calibration_size": 0,
-        "threshold": 2.0, "pairwise": 0.3, "learning_rate": 0.01, "weight_decay": 0.0, "clip": None,
+        "backbone": flat, "embedding_size": 2, "calibration_size": 0,
+        "threshold": 2.0, "pairwise": 0.3,
+        "training": Training(batch_size=30, learning_rate=0.01, weight_decay=0.0, clip=None),
     }  # fmt: skip
     start = CPE(epochs=0, **plain).fit(X, y.numpy())
     moved = CPE(epochs=1, **plain).fit(X, y.numpy())
@@ -84,7 +86,11 @@ def test_training_steps_down_the_gradient_of_both_losses() -> None:
 def test_a_class_of_two_far_modes_gets_two_prototypes() -> None:
     X = around([(-40, 0), (40, 0), (0, 40)], 60)
     learner = CPE(
-        backbone=flat, embedding_size=2, epochs=3, learning_rate=0.0, threshold=0.3, batch_size=32
+        backbone=flat,
+        embedding_size=2,
+        epochs=3,
+        threshold=0.3,
+        training=Training(learning_rate=0.0, batch_size=32),
     )
     learner.fit(X, ["split"] * 120 + ["whole"] * 60)
     assert np.bincount(learner._prototypes.labels.numpy()).tolist() == [2, 1]
@@ -93,7 +99,7 @@ def test_a_class_of_two_far_modes_gets_two_prototypes() -> None:
 
 def test_there_are_no_more_prototypes_than_allowed() -> None:
     X = around([(-9, 0), (9, 0)], 40)
-    learner = CPE(epochs=3, threshold=0.01, max_prototypes=3, learning_rate=0.0)
+    learner = CPE(epochs=3, threshold=0.01, max_prototypes=3, training=Training(learning_rate=0.0))
     learner.fit(X, ["a"] * 40 + ["b"] * 40)
     assert np.bincount(learner._prototypes.labels.numpy()).max() <= 3
 

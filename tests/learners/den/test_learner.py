@@ -23,7 +23,7 @@ def blobs(*classes: int, n: int = 30, seed: int = 0) -> tuple[Array, Array]:
 def den(**changed: object) -> DEN:
     """A small one, fitted on two classes."""
     usual: dict[str, object] = {"epochs": 5, "width": 16, "hidden_units": 8}
-    usual |= {"update_epochs": 40, "update_learning_rate": 0.05}
+    usual |= {"update_epochs": 40, "training__update_learning_rate": 0.05}
     return DEN().set_params(**(usual | changed)).fit(*blobs(0, 1))
 
 

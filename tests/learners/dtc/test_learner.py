@@ -31,6 +31,9 @@ from cilf.learners.dtc.deep_clustering import (
 from cilf.learners.dtc.learner import DTC
 from cilf.nn.augment import make_augmentation
 from cilf.nn.network import Network, make_network
+from cilf.nn.training import Training
+
+PLAIN = Training(augmentation=None)
 
 CORNERS = [[-4.0, -4.0], [4.0, -4.0], [-4.0, 4.0], [4.0, 4.0], [0.0, 9.0], [0.0, -9.0]]
 
@@ -164,7 +167,7 @@ def test_tuning_makes_assignments_surer_and_keeps_clusters(variant: str) -> None
     clustering = clustering_network(x, network)
     before = deep_clustering.assignments(clustering, x)
     tuning = DTC(
-        variant=variant, warmup_epochs=3, sharpen_epochs=8, augmentation=None, settled=None
+        variant=variant, warmup_epochs=3, sharpen_epochs=8, training=PLAIN, settled=None
     )._tuning()
     deep_clustering.tune(clustering, x, tuning, seed=0)
     after = deep_clustering.assignments(clustering, x)
@@ -222,7 +225,7 @@ def test_targets_are_made_anew_of_the_assignments_of_the_variant(
 ) -> None:
     tuning = DTC(
         variant=variant, warmup_epochs=2, sharpen_epochs=6, refresh=2, ensemble_decay=0.5,
-        batch_size=90, augmentation=None, settled=None,
+        training=PLAIN.replace(batch_size=90), settled=None,
     )._tuning()  # fmt: skip
     heard = listened_tuning(monkeypatch, tuning)
     at_first, warm, *later = heard.assignments  # q before, after the warm-up, after each epoch
@@ -259,7 +262,7 @@ def test_tuning_ends_when_clusters_have_settled(
 
     clustering = clustering_network(x, network)
     monkeypatch.setattr(deep_clustering, "assignments", moving)
-    learner = DTC(warmup_epochs=0, sharpen_epochs=12, refresh=3, augmentation=None, settled=settled)
+    learner = DTC(warmup_epochs=0, sharpen_epochs=12, refresh=3, training=PLAIN, settled=settled)
     with listening(lambda stage, number, total: done.append(number)):
         deep_clustering.tune(clustering, x, learner._tuning(), seed=0)
     assert len(done) == epochs
@@ -278,7 +281,12 @@ def consistency(
     )
     network.register_parameter("centres", nn.Parameter(torch.tensor([[0.0, 1.0], [1.0, 0.0]])))
     x = torch.rand(6, 1, 4, 4, generator=torch_generator(0, "images"))
-    tuning = DTC(variant=variant, consistency=3.0, rampup=rampup, augmentation=augmentation)
+    tuning = DTC(
+        variant=variant,
+        consistency=3.0,
+        rampup=rampup,
+        training=Training(augmentation=augmentation),
+    )
     return deep_clustering._Consistency(network, x, tuning._tuning(), seed=5), network, x
 
 
@@ -337,7 +345,7 @@ def test_the_term_of_te_changes_what_is_learned() -> None:
         clustering = clustering_network(x, network)
         tuning = DTC(
             variant=variant, consistency=weight, rampup=0, warmup_epochs=0, sharpen_epochs=4,
-            augmentation=None, settled=None,
+            training=PLAIN, settled=None,
         )._tuning()  # fmt: skip
         deep_clustering.tune(clustering, x, tuning, seed=0)
         return deep_clustering.assignments(clustering, x)
@@ -440,7 +448,9 @@ def test_every_class_is_once_for_validation() -> None:
 @pytest.fixture(scope="module")
 def fitted() -> DTC:
     X = blobs(CORNERS[:3], n=60, seed=1)
-    return DTC(epochs=10, batch_size=32, sharpen_epochs=20).fit(X, np.repeat([0, 1, 2], 60))
+    return DTC(epochs=10, training=Training(batch_size=32), sharpen_epochs=20).fit(
+        X, np.repeat([0, 1, 2], 60)
+    )
 
 
 @pytest.mark.parametrize("n_novel", [0, 1, 2])

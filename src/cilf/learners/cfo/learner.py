@@ -60,8 +60,7 @@ class CFO(ClassifierLearner, MarkingLearner):
         steps, speed: of the descent to a counterfactual.
         distance_weight: what the squared distance from its start counts in the descent.
         open_epochs, open_learning_rate: of the training on real and counterfactual images.
-        seed, device, backbone, width, epochs, batch_size, learning_rate, weight_decay, clip,
-            augmentation, update_epochs, update_learning_rate: see :class:`WithNetwork`.
+        seed, device, backbone, width, epochs, update_epochs, training: see :class:`WithNetwork`.
         accepted, calibration_size, memory_size: see :class:`ClassifierLearner`.
         k_max, least_silhouette, cluster_all: see :class:`MarkingLearner`.
 
@@ -148,7 +147,7 @@ class CFO(ClassifierLearner, MarkingLearner):
         """The classifier of K classes, the GAN, counterfactuals, the classifier of K + 1."""
         x, labels = self._tensors(labelled, network)
         draws, seed = torch_generator(self.seed, *made), derived_seed(self.seed, *made)
-        batches = training.shuffled(len(x), self.batch_size, draws, x.device)
+        batches = training.shuffled(len(x), self.training.batch_size, draws, x.device)
         purpose = str(made[0])
 
         def one_of_them(logits: Tensor, rows: Tensor) -> Tensor:
@@ -159,7 +158,7 @@ class CFO(ClassifierLearner, MarkingLearner):
         gan_epochs = self.gan_epochs if purpose == "fit" else self.update_gan_epochs
         gan.train_gan(
             images, x, self._gan_settings(gan_epochs),
-            batch_size=self.batch_size, draws=draws, purpose=f"{purpose}: images",
+            batch_size=self.training.batch_size, draws=draws, purpose=f"{purpose}: images",
         )  # fmt: skip
         chosen = torch.randperm(len(x), generator=draws).to(x.device)
         made_up = self._made_up(network, images, x[chosen], f"{purpose}: counterfactuals")
@@ -187,13 +186,13 @@ class CFO(ClassifierLearner, MarkingLearner):
         def one_of_them_or_none(logits: Tensor, rows: Tensor) -> Tensor:
             return F.cross_entropy(with_none(logits), targets[rows])
 
-        settings = self._settings(self.open_epochs, self.open_learning_rate)
+        settings = self.training.settings(self.open_epochs, self.open_learning_rate)
         images, purpose = torch.cat([x, made_up]), f"{purpose}: none of the known"
         _train(network, images, batches, one_of_them_or_none, settings, seed, purpose)
 
     def _made_up(self, network: Network, images: GAN, x: Tensor, purpose: str) -> Tensor:
         """Counterfactuals of the first batches, as raw images of the same type."""
-        batches = torch.split(x, self.batch_size)[: self.counterfactual_batches]
+        batches = torch.split(x, self.training.batch_size)[: self.counterfactual_batches]
         found: list[Tensor] = []
         for batch in batches:
             made = counterfactuals(

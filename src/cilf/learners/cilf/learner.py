@@ -226,7 +226,8 @@ class CILF(WithNetwork, Learner):
     def paper(cls, **parameters: Any) -> Self:
         """The choices of the paper wherever it states one; ``parameters`` change others."""
         stated: dict[str, Any] = {
-            "backbone": "resnet18", "batch_size": 128, "negatives": None, "augmentation": None,
+            "backbone": "resnet18", "training__batch_size": 128, "training__augmentation": None,
+            "negatives": None,
             "exact_prototypes": False, "count": "curvature", "cluster_on": "embedding",
             "space_size": None, "cluster_beta": 0.8, "weighted": True, "order": "weights",
             "pace_start": 0.2, "pace_growth": 3.0, "pace_every": 10,
@@ -253,7 +254,7 @@ class CILF(WithNetwork, Learner):
         def objective(z: Tensor, rows: Tensor, prototypes: Tensor) -> Tensor:
             return self._loss(z, labels[rows], prototypes, draws)
 
-        settings = self._settings(self.epochs, self.learning_rate)
+        settings = self.training.settings(self.epochs, self.training.learning_rate)
         prototypes = self._train(
             network, x, labels, prototypes, objective, settings, draws, ("fit",)
         )
@@ -364,13 +365,13 @@ class CILF(WithNetwork, Learner):
             for step in range(epoch * self.detect_steps, (epoch + 1) * self.detect_steps):
                 share = curriculum.pace(step, self.pace_start, self.pace_growth, self.pace_every)
                 easy = torch.nonzero(ranks < share)[:, 0]
-                yield pool.batch(easy, self.batch_size, self.replay, draws)
+                yield pool.batch(easy, self.training.batch_size, self.replay, draws)
 
         def objective(z: Tensor, rows: Tensor) -> Tensor:
             return self._loss(z, pool.labels[rows], prototypes, draws, anchors=self._prototypes)
 
         points, inputs = scene.points, network.inputs(pool.x)
-        settings = self._settings(self.detect_epochs, self.detect_learning_rate)
+        settings = self.training.settings(self.detect_epochs, self.detect_learning_rate)
         seed = derived_seed(self.seed, "detect", self._n_updates)
         for _ in training.epochs(
             network, pool.x, batches, objective, settings, seed=seed, purpose="detect"
@@ -432,7 +433,7 @@ class CILF(WithNetwork, Learner):
                 z[memory], old_z[rows[memory]], prototypes, old
             )
 
-        settings = self._settings(self.update_epochs, self.update_learning_rate)
+        settings = self.training.settings(self.update_epochs, self.training.update_learning_rate)
         prototypes = self._train(
             network, x, labels, prototypes, objective, settings, draws, purpose
         )
@@ -465,7 +466,7 @@ class CILF(WithNetwork, Learner):
             return objective(z, rows, prototypes)
 
         seed = self.seed if len(purpose) == 1 else derived_seed(self.seed, *purpose)
-        batches = training.shuffled(len(x), self.batch_size, draws, network.device)
+        batches = training.shuffled(len(x), self.training.batch_size, draws, network.device)
         for epoch in training.epochs(
             network, x, batches, with_prototypes, settings,
             seed=seed, purpose=str(purpose[0]), task=self._task(network, x, *purpose),

@@ -51,8 +51,7 @@ class CPE(WithNetwork, MarkingLearner):
             held-out instances of its class.
         calibration_size: labelled instances of each class kept out of training, for these
             distances; 0 takes those of training instances.
-        seed, device, backbone, width, epochs, batch_size, learning_rate, weight_decay, clip,
-            augmentation, update_epochs, update_learning_rate: see :class:`WithNetwork`.
+        seed, device, backbone, width, epochs, update_epochs, training: see :class:`WithNetwork`.
         k_max, least_silhouette, cluster_all, memory_size: see :class:`MarkingLearner`.
 
     Attributes:
@@ -103,7 +102,9 @@ class CPE(WithNetwork, MarkingLearner):
         network = self._make_network(X.shape[1:], architecture)
         network.standardise(as_tensor(known.X, network.device))
         none = PrototypeEnsemble.empty(self.embedding_size, network.device)
-        prototypes = self._train(network, none, known, self.epochs, self.learning_rate, "fit")
+        prototypes = self._train(
+            network, none, known, self.epochs, self.training.learning_rate, "fit"
+        )
         unknown = np.full((n_classes, 2), np.nan)
         self._spreads = _measured(network, prototypes, known, held_out, unknown)
         self._network, self._architecture = network, architecture
@@ -119,7 +120,12 @@ class CPE(WithNetwork, MarkingLearner):
         network = copy.deepcopy(self._network)
         setattr(network, CLASSIFIER, grown(_classifier(network), n_classes, self.seed))
         prototypes = self._train(
-            network, self._prototypes, pool, self.update_epochs, self.update_learning_rate, "update"
+            network,
+            self._prototypes,
+            pool,
+            self.update_epochs,
+            self.training.update_learning_rate,
+            "update",
         )
         arrived = np.full((n_classes - len(self._spreads), 2), np.nan)
         before = np.concatenate([self._spreads, arrived])
@@ -143,7 +149,7 @@ class CPE(WithNetwork, MarkingLearner):
         x, y = self._tensors(labelled, network)
         made = (purpose,) if purpose == "fit" else (purpose, self._n_updates)
         batches = training.shuffled(
-            len(x), self.batch_size, torch_generator(self.seed, *made), network.device
+            len(x), self.training.batch_size, torch_generator(self.seed, *made), network.device
         )
 
         def objective(z: Tensor, rows: Tensor) -> Tensor:
@@ -153,7 +159,7 @@ class CPE(WithNetwork, MarkingLearner):
             return F.cross_entropy(logits, y[rows]) + self._ensemble_loss(z, own, prototypes)
 
         for _ in training.epochs(
-            network, x, batches, objective, self._settings(epochs, rate),
+            network, x, batches, objective, self.training.settings(epochs, rate),
             seed=derived_seed(self.seed, *made), purpose=purpose,
         ):  # fmt: skip
             prototypes = prototypes.pruned(self.max_prototypes)

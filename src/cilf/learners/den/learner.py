@@ -181,7 +181,7 @@ class DEN(DNNBase):
         block = block_of(network)
         targets = F.one_hot(labels, block.stamps[0][-1]).float()
         draws = torch_generator(self.seed, *made)
-        batches = training.shuffled(len(x), self.batch_size, draws, network.device)
+        batches = training.shuffled(len(x), self.training.batch_size, draws, network.device)
         block.settled = False
         for _ in training.epochs(
             network, x, batches, lambda logits, rows: one_against_rest(logits, targets[rows]),
@@ -276,7 +276,7 @@ class DEN(DNNBase):
         pull: training.Pull | None = None,
     ) -> Iterator[training.Epoch]:  # fmt: skip
         n, device = len(task.features), task.features.device
-        batches = training.shuffled(n, self.batch_size, task.draws, device)
+        batches = training.shuffled(n, self.training.batch_size, task.draws, device)
         return training.epochs(
             task.network, task.features, and_then(batches, after_step), task.loss, task.settings,
             seed=task.seed, purpose=purpose, pull=pull,

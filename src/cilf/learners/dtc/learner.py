@@ -72,8 +72,7 @@ class DTC(ClassifierLearner):
         least_ratio: size of the smallest cluster that counts, over that of the largest.
         least_marked: share of a cluster that has to be marked for it to be a novel class.
         accepted, calibration_size, memory_size: see :class:`ClassifierLearner`.
-        seed, device, backbone, width, epochs, batch_size, learning_rate, weight_decay, clip,
-            augmentation, update_epochs, update_learning_rate: see :class:`WithNetwork`.
+        seed, device, backbone, width, epochs, update_epochs, training: see :class:`WithNetwork`.
 
     Attributes:
         classes_: the known classes, in order of arrival.
@@ -199,15 +198,15 @@ class DTC(ClassifierLearner):
                 epochs=epochs,
                 learning_rate=rate,
                 weight_decay=self.sharpen_weight_decay,
-                clip=self.clip,
-                augmentation=self.augmentation,
+                clip=self.training.clip,
+                augmentation=self.training.augmentation,
             )
 
         return deep_clustering.Tuning(
             variant=self.variant,
             warmup=settings(self.warmup_epochs, self.warmup_learning_rate),
             rounds=settings(self.sharpen_epochs, self.sharpen_learning_rate),
-            batch_size=self.batch_size,
+            batch_size=self.training.batch_size,
             refresh=self.refresh,
             ensemble_decay=self.ensemble_decay,
             consistency=self.consistency,

@@ -1,0 +1,182 @@
+"""Parameters of learners and of their parts, nested as scikit-learn nests them.
+
+A part is a value that has parameters of its own: ``detector__k_max`` names the parameter ``k_max``
+of the part ``detector``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any, ClassVar, Protocol, Self
+
+from cilf.core import validation
+from cilf.errors import BadConfig
+
+SEPARATOR = "__"  # between the name of a part and that of its parameter, in Python
+DOT = "."  # the same, on the command line and in files
+NAME = "name"  # the key of a part's own name in JSON
+
+
+class Parametrised(Protocol):
+    """What has parameters: a learner or a part.
+
+    Class attributes:
+        domains: the check of each parameter that needs one.
+        alternatives: the parts that a parameter takes beside the type of its default, by name.
+    """
+
+    domains: ClassVar[Mapping[str, validation.Check]]
+    alternatives: ClassVar[Mapping[str, Mapping[str, type[Part]]]]
+
+
+class Part:
+    """A part of a learner; a subclass is a keyword-only, frozen dataclass.
+
+    Parts are values: nothing changes one, so that learners may share it.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, kw_only=True, repr=False)
+    ... class Pace(Part):
+    ...     start: float = 0.2
+    ...     every: int = 10
+    >>> Pace().replace(every=5)
+    Pace(every=5)
+    """
+
+    domains: ClassVar[Mapping[str, validation.Check]] = {}
+    alternatives: ClassVar[Mapping[str, Mapping[str, type[Part]]]] = {}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name; with ``deep`` those of its own parts too."""
+        return get_params(self, deep)
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with some parameters changed."""
+        return self._replace(type(self).__name__, changes)
+
+    def _replace(self, title: str, changes: Mapping[str, Any]) -> Self:
+        return type(self)(**(get_params(self, deep=False) | resolve_changes(self, title, changes)))
+
+    def __repr__(self) -> str:
+        return describe(self)
+
+
+def defaults(owner: type) -> dict[str, Any]:
+    """The parameters of a constructor, and their defaults."""
+    return {name: p.default for name, p in inspect.signature(owner).parameters.items()}
+
+
+def get_params(owner: object, deep: bool) -> dict[str, Any]:
+    """The parameters of a learner or part; with ``deep`` those of its parts too."""
+    own = {name: getattr(owner, name) for name in defaults(type(owner))}
+    if not deep:
+        return own
+    nested = {
+        f"{name}{SEPARATOR}{inner}": value
+        for name, part in own.items()
+        if isinstance(part, Part)
+        for inner, value in part.get_params().items()
+    }
+    return own | nested
+
+
+def resolve_changes(owner: Parametrised, title: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """New values of the owner's own parameters; an unknown name is answered with the nearest.
+
+    A part is changed by its parameters (``part__name=value``, or ``part={"name": value}``), or
+    replaced by a part or by the name of one.
+    """
+    values: dict[str, Any] = {}
+    nested: dict[str, dict[str, Any]] = {}
+    for key, value in changes.items():
+        name, is_nested, inner = key.partition(SEPARATOR)
+        validation.one_of(f"parameter of {title}", name, defaults(type(owner)))
+        if is_nested:
+            nested.setdefault(name, {})[inner] = value
+        else:
+            values[name] = _resolve_part(owner, title, name, value)
+    for name, changed in nested.items():
+        part = values.get(name, getattr(owner, name))
+        if not isinstance(part, Part):
+            raise BadConfig(f"{name} of {title} has no parameters of its own: set {name} itself.")
+        values[name] = part._replace(f"{name!r} of {title}", changed)
+    return values
+
+
+def _resolve_part(owner: Parametrised, title: str, name: str, value: Any) -> Any:
+    """The value itself, or the part that a name or a mapping means."""
+    part = getattr(owner, name)
+    if not isinstance(part, Part) or not isinstance(value, str | Mapping):
+        return value
+    changes = {NAME: value} if isinstance(value, str) else dict(value)
+    if NAME in changes:
+        known = owner.alternatives.get(name, {})
+        part = known[validation.one_of(f"{name} of {title}", changes.pop(NAME), known)]()
+    return part._replace(f"{name!r} of {title}", changes)
+
+
+def check_params(owner: Parametrised, within: str = "") -> None:
+    """Refuse parameters that cannot work, those of parts too."""
+    for name, check in owner.domains.items():
+        check(within + name, getattr(owner, name))
+    for name, default in defaults(type(owner)).items():
+        if isinstance(default, Part):
+            _check_part(owner, name, default, within)
+
+
+def _check_part(owner: Parametrised, name: str, default: Part, within: str) -> None:
+    part = getattr(owner, name)
+    types = (type(default), *owner.alternatives.get(name, {}).values())
+    if not isinstance(part, types):
+        wanted = " or ".join(dict.fromkeys(f"{known.__name__}(...)" for known in types))
+        raise BadConfig(f"{within}{name} is {part!r}: give {wanted}.")
+    check_params(part, f"{within}{name}{DOT}")
+
+
+def to_json(owner: Parametrised) -> dict[str, Any]:
+    """The parameters, with parts as mappings; a part that has alternatives is stored by name."""
+    return {name: _plain(owner, name, v) for name, v in get_params(owner, deep=False).items()}
+
+
+def _plain(owner: Parametrised, name: str, value: Any) -> Any:
+    if not isinstance(value, Part):
+        return value
+    named = {known: {NAME: key} for key, known in owner.alternatives.get(name, {}).items()}
+    return named.get(type(value), {}) | to_json(value)
+
+
+def flatten(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Changes as files and the command line write them, in scikit-learn's names.
+
+    >>> flatten({"epochs": 5, "detector.k_max": 8, "training": {"clip": None}})
+    {'epochs': 5, 'detector__k_max': 8, 'training__clip': None}
+    """
+    flat: dict[str, Any] = {}
+    for name, value in changes.items():
+        name = name.replace(DOT, SEPARATOR)
+        if isinstance(value, Mapping):
+            flat |= {f"{name}{SEPARATOR}{inner}": v for inner, v in flatten(value).items()}
+        else:
+            flat[name] = value
+    return flat
+
+
+def dotted(name: str) -> str:
+    """A parameter's name as files and the command line write it.
+
+    >>> dotted("detector__k_max")
+    'detector.k_max'
+    """
+    return name.replace(SEPARATOR, DOT)
+
+
+def describe(owner: object) -> str:
+    """The constructor call, with what differs from the defaults."""
+    values = get_params(owner, deep=False)
+    changed = {
+        name: values[name]
+        for name, default in defaults(type(owner)).items()
+        if repr(values[name]) != repr(default)
+    }
+    return f"{type(owner).__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
