@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from cilf.core.spelling import as_compared
+from cilf.data.spreadsheets import format_csv, parse_sheet
 from cilf.errors import BadInput
-from cilf.workflow.spreadsheets import sheet_of, table_bytes
 
 FIELD, ITEM = "label", "item"  # the names of the control and of the object in Label Studio
 LEFT_OUT = "-"  # a label that says: no label
@@ -38,7 +38,7 @@ COLUMNS = ("identity", "label", "predicted", "group", "novelty")
 def to_csv(rows: Iterable[Labelled]) -> bytes:
     """A table; ``cilf update`` takes it."""
     plain = (asdict(row) for row in rows)
-    return table_bytes(
+    return format_csv(
         COLUMNS, [["" if row[name] is None else row[name] for name in COLUMNS] for row in plain]
     )
 
@@ -88,12 +88,7 @@ def read_labels(content: bytes, kind: str) -> dict[str, str]:
 
 
 def _from_csv(content: bytes) -> Iterator[Written]:
-    try:
-        sheet = sheet_of(content, Path("the table"))
-    except BadInput:
-        raise
-    except (TypeError, ValueError) as error:  # what it says separates its cells cannot
-        raise BadInput("the table cannot be read: separate its cells by commas.") from error
+    sheet = parse_sheet(content, Path("the table"))
     if "identity" not in sheet.columns or not {"label", "name"} & set(sheet.columns):
         raise BadInput("the table needs the columns 'identity' and 'label' (or 'name').")
     for row in sheet.rows:

@@ -11,11 +11,12 @@ from typing import Any
 
 from cilf.core.cache import fingerprint
 from cilf.data.columns import Feature, Kind, Table, arrow
+from cilf.data.csv_dialect import detect_dialect
 from cilf.errors import BadInput
 
 ROWS_PER_BATCH = 512
 BYTES_PER_BATCH = 2**25  # large photos come fewer at a time
-UTF16 = (b"\xff\xfe", b"\xfe\xff")  # how such a file begins
+BYTES_FOR_DIALECT = 2**16
 BLOCK = 2**24  # bytes; no row of a file of text may be longer than this
 
 
@@ -55,11 +56,19 @@ def _read_tsv(path: Path) -> Table:
 
 def _delimited(path: Path, delimiter: str) -> Table:
     csv = arrow("pyarrow.csv")
-    parsing = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-    reading = csv.ReadOptions(block_size=BLOCK)
     with _reading(path):
-        _check_start(path, delimiter)
-        content = csv.read_csv(path, parse_options=parsing, read_options=reading)
+        with arrow().input_stream(path) as file:
+            dialect = detect_dialect(file.read(BYTES_FOR_DIALECT), default=delimiter)
+        parsing = csv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True)
+        reading = csv.ReadOptions(
+            block_size=BLOCK,
+            encoding=dialect.encoding.removesuffix("-sig"),  # pyarrow skips the mark by itself
+            skip_rows=dialect.n_skipped,
+        )
+        guessing = csv.ConvertOptions(decimal_point=dialect.decimal_point)
+        content = csv.read_csv(
+            path, parse_options=parsing, read_options=reading, convert_options=guessing
+        )
         _check_header(path, content.schema.names)
         _check_encoding(path, content.schema)
 
@@ -74,21 +83,6 @@ def _delimited(path: Path, delimiter: str) -> Table:
         return values
 
     return _in_memory(path, content, written)
-
-
-def _check_start(path: Path, delimiter: str) -> None:
-    """Refuse what pyarrow would give a reason for that leads nowhere."""
-    with arrow().input_stream(path) as file:
-        start = file.read(2**16)
-    if start.startswith(UTF16):
-        raise BadInput(f"{path} is UTF-16: save the file as UTF-8.")
-    header = start.splitlines()[0].decode(errors="replace") if start else ""
-    other = next((mark for mark in ";\t,|" if mark in header), None)
-    if delimiter not in header and other is not None:
-        raise BadInput(
-            f"{path} separates its columns by {other!r}, not by {delimiter!r}: save it with "
-            "the latter (.csv has commas, .tsv tabs)."
-        )
 
 
 def _check_header(path: Path, names: Sequence[str]) -> None:

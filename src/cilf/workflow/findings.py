@@ -38,13 +38,13 @@ from cilf.core.notices import notice
 from cilf.core.progress import report
 from cilf.core.types import Array, Floats, Ints
 from cilf.data import Instances
+from cilf.data.spreadsheets import escape_surrogates, format_csv
 from cilf.errors import BadConfig, BadInput
 from cilf.evaluate.snapshot import excerpts, thumbnails
 from cilf.query import choose_queries
 from cilf.report.contact_sheet import contact_sheet
 from cilf.workflow.models import load_model
 from cilf.workflow.reading import read_new
-from cilf.workflow.spreadsheets import storable, table_bytes
 
 FORMAT = 1
 HEAD, ROWS, CLUSTERS, KEPT = "findings.json", "findings.csv", "clusters.csv", "instances.npz"
@@ -210,7 +210,7 @@ def _unseen(instances: Instances, seen: Sequence[str | Path], data: str | Path) 
 
 def _written(ids: Array) -> Array:
     """Identities as a file can hold them: a path need not be UTF-8."""
-    return np.array([storable(str(identity)) for identity in ids.tolist()], dtype=str)
+    return np.array([escape_surrogates(str(identity)) for identity in ids.tolist()], dtype=str)
 
 
 def _require_room(out: Path, overwrite: bool) -> None:
@@ -325,9 +325,9 @@ def _unpacked_texts(texts: Array, ends: Array) -> Array:
 
 def _write_tables(folder: Path, found: Found) -> None:
     rows = list(_rows(found))
-    replace_file(folder / ROWS, table_bytes(COLUMNS, rows))
+    replace_file(folder / ROWS, format_csv(COLUMNS, rows))
     clusters = [_cluster_row(folder, found, cluster) for cluster in range(len(found.sizes))]
-    replace_file(folder / CLUSTERS, table_bytes(CLUSTER_COLUMNS, clusters))
+    replace_file(folder / CLUSTERS, format_csv(CLUSTER_COLUMNS, clusters))
 
 
 def _rows(found: Found) -> Iterator[tuple[str, str, str, str, str]]:

@@ -18,9 +18,9 @@ import numpy as np
 from cilf.core import validation
 from cilf.core.notices import notice
 from cilf.core.spelling import as_compared
+from cilf.data.spreadsheets import Row, Sheet, read_sheet
 from cilf.errors import BadInput
 from cilf.workflow.findings import CLUSTERS, HEAD, ROWS, Findings, Found
-from cilf.workflow.spreadsheets import Row, Sheet, read_sheet
 
 LEFT_OUT = "-"
 MOST_LISTED = 3

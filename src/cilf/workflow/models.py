@@ -31,10 +31,10 @@ import numpy as np
 
 from cilf.core.files import PENDING, make_folder, put_folder, replace_file, writing
 from cilf.core.types import Array
+from cilf.data.spreadsheets import format_csv, read_sheet
 from cilf.errors import BadInput
 from cilf.learners import Learner, load
 from cilf.learners.persistence import CURRENT, HEAD, VERSIONS, current_version
-from cilf.workflow.spreadsheets import read_sheet, table_bytes
 
 LOG, LOCK, LABELS = "log.jsonl", "lock", "labels.csv"
 OURS = frozenset({CURRENT, VERSIONS, LOG, LOCK, CURRENT + PENDING, LOG + PENDING})
@@ -199,7 +199,7 @@ class ModelFolder:
         pending = self.path / VERSIONS / f"{number:04d}{PENDING}"
         with writing(self.path):
             learner.save(pending)
-            replace_file(pending / LABELS, table_bytes(("identity", "label"), rows))
+            replace_file(pending / LABELS, format_csv(("identity", "label"), rows))
             put_folder(pending, self.version_path(number))
         model = {"model_id": self.id if events else uuid.uuid4().hex} if event == FIT else {}
         about = {**model, **about, "cilf": installed_version("cilf")}

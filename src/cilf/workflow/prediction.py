@@ -8,9 +8,9 @@ from pathlib import Path
 
 from cilf.core.files import make_folder, replace_file, writing
 from cilf.core.types import Array
+from cilf.data.spreadsheets import format_csv
 from cilf.workflow.models import load_model
 from cilf.workflow.reading import read_new
-from cilf.workflow.spreadsheets import table_bytes
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Predictions:
     def to_csv(self) -> bytes:
         """A table with the columns identity and label."""
         rows = zip(self.ids.tolist(), self.labels.tolist(), strict=True)
-        return table_bytes(("identity", "label"), rows)
+        return format_csv(("identity", "label"), rows)
 
     def write(self, path: Path) -> None:
         """Write the table."""

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from cilf.data.spreadsheets import Row, format_csv, read_sheet
 from cilf.errors import BadInput
-from cilf.workflow.spreadsheets import Row, read_sheet, table_bytes
 
 PLAIN = "identity,name\na b.png,Käfer\n\n,\nc.png,\n"
 ROWS = [("a b.png", "Käfer"), ("c.png", "")]
@@ -67,6 +67,6 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     rows = [('odd, "name";.png', "ü"), ("two\nlines", "=x"), ("bad \udce9.png", "y")]
-    (tmp_path / "t.csv").write_bytes(table_bytes(("identity", "name"), rows))
+    (tmp_path / "t.csv").write_bytes(format_csv(("identity", "name"), rows))
     assert rows_of(tmp_path / "t.csv") == [*rows[:2], ("bad \\udce9.png", "y")]
-    assert table_bytes(("a",), [("plain",)]) == b"a\nplain\n"
+    assert format_csv(("a",), [("plain",)]) == b"a\nplain\n"

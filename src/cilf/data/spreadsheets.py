@@ -1,0 +1,115 @@
+"""CSV files that people edit in a spreadsheet or write by hand."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from cilf.data.csv_dialect import detect_dialect
+from cilf.errors import BadInput
+
+BYTE_ORDER_MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"  # tells spreadsheets that a file is UTF-8
+
+
+class Row(NamedTuple):
+    """A line that is not empty."""
+
+    line: int  # counted from 1
+    cells: dict[str, str]  # column -> text without surrounding blanks
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """The rows of a file; the names of the columns are in lower case."""
+
+    path: Path
+    columns: tuple[str, ...]
+    rows: list[Row]
+
+
+def format_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
+    """Format rows as a CSV file, with a byte order mark unless all of it is ASCII.
+
+    Characters that are no Unicode are escaped, see :func:`escape_surrogates`.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    written = text.getvalue()
+    return escape_surrogates(written if written.isascii() else BYTE_ORDER_MARK + written).encode()
+
+
+def escape_surrogates(text: str) -> str:
+    r"""Escape what a text file cannot hold: the name of a file need not be Unicode.
+
+    >>> escape_surrogates("caf\udce9.png")
+    'caf\\udce9.png'
+    """
+    return text.encode(errors="backslashreplace").decode()
+
+
+def read_sheet(path: Path) -> Sheet:
+    """Read a CSV file as people leave it.
+
+    The dialect is detected, see :mod:`cilf.data.csv_dialect`. Empty lines are left out.
+    """
+    try:
+        return parse_sheet(path.read_bytes(), path)
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read ({error.strerror}): check the path.") from error
+
+
+def parse_sheet(content: bytes, path: Path) -> Sheet:
+    """Parse the content of a CSV file; ``path`` is its name in messages."""
+    dialect = detect_dialect(content)
+    lines = _split_lines(path, _decode(content, dialect.encoding, path), dialect.delimiter)
+    filled = [(line, cells) for line, cells in lines if any(cells) and line > dialect.n_skipped]
+    if not filled:
+        raise BadInput(f"{path} is empty: give a table with a line for each instance.")
+    columns = _read_header(path, filled[0][1])
+    rows = [Row(line, _name_cells(path, columns, line, cells)) for line, cells in filled[1:]]
+    return Sheet(path, columns, rows)
+
+
+def _decode(content: bytes, encoding: str, path: Path) -> str:
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path} is not UTF-8: save it as 'CSV UTF-8'.") from error
+
+
+def _split_lines(path: Path, text: str, delimiter: str) -> list[tuple[int, list[str]]]:
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        return [(reader.line_num, [cell.strip() for cell in cells]) for cells in reader]
+    except csv.Error as error:
+        raise BadInput(
+            f"{path} is no table ({error}, line {reader.line_num}): repair it."
+        ) from error
+
+
+def _read_header(path: Path, cells: Sequence[str]) -> tuple[str, ...]:
+    names = [cell.lower() for cell in cells]
+    while names and not names[-1]:
+        names.pop()
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise BadInput(f"{path} has several columns {twice[0]!r}: remove or rename some.")
+    return tuple(names)
+
+
+def _name_cells(
+    path: Path, columns: Sequence[str], line: int, cells: Sequence[str]
+) -> dict[str, str]:
+    if any(cells[len(columns) :]):
+        raise BadInput(
+            f"{path} has more cells in line {line} than names of columns: put cells with "
+            "separators in them into quotes."
+        )
+    padded = [*cells, *[""] * len(columns)]
+    return dict(zip(columns, padded, strict=False))
