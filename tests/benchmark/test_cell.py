@@ -202,7 +202,7 @@ def test_what_cannot_be_built_leaves_no_folder(tmp_path: Path) -> None:
 
 def test_run_json_is_json(finished: RunFolder) -> None:
     text = (finished.path / "run.json").read_text(encoding="utf-8")
-    assert json.loads(text)["format"] == 1
+    assert json.loads(text)["format"] == 2
     assert str(finished.path.parent) not in text
 
 

@@ -22,11 +22,19 @@ def detection(cluster: list[int]) -> Detection:
     )
 
 
+MAPPINGS = {
+    "holdout_accuracy": {0: 0.5, 2: 1.0},
+    "holdout_classes": {0: 3, 2: 1},
+    "named": {"novel-1": "a"},
+    "extra": {"mine": 0.25},
+}
+
+
 def record(**changes: object) -> WindowRecord:
     names = [field.name for field in dataclasses.fields(WindowRecord)]
     values = {name: (i + 1) / 64 for i, name in enumerate(names)}
     counts = {"window": 2, "n_known": 5, "n_novel_true": 1, "n_novel_found": 2, "n_queried": 9}
-    return WindowRecord(**(values | counts | {"holdout_accuracy": {0: 0.5, 2: 1.0}} | changes))
+    return WindowRecord(**(values | counts | MAPPINGS | changes))
 
 
 def test_is_novel_is_where_a_cluster_is() -> None:
@@ -72,6 +80,15 @@ def test_undefined_accuracy_of_a_group_is_null_too() -> None:
     assert back[3] == 0.25
 
 
+def test_a_metric_is_a_field_or_extra() -> None:
+    assert record(na=0.5).metric("na") == 0.5
+    assert record().metric("mine") == 0.25
+    assert math.isnan(record().metric("unheard-of"))
+    assert math.isnan(
+        WindowRecord.from_json(record(extra={"mine": math.nan}).to_json()).extra["mine"]
+    )
+
+
 def test_every_field_is_written() -> None:
     assert list(record().to_json()) == [field.name for field in dataclasses.fields(WindowRecord)]
 
@@ -88,10 +105,8 @@ def test_names_a_learner_made_up_survive_json() -> None:
     assert str(WindowRecord.from_json(plain)) == str(made)
 
 
-def test_a_record_from_before_labels_were_propagated_has_none() -> None:
+def test_a_record_that_lacks_a_field_is_no_record() -> None:
     plain = record().to_json()
-    for name in ("n_propagated", "propagated_right", "named"):
-        del plain[name]
-    old = WindowRecord.from_json(plain)
-    assert (old.n_propagated, old.named) == (0, {})
-    assert math.isnan(old.propagated_right)
+    del plain["holdout_classes"]
+    with pytest.raises(KeyError, match="holdout_classes"):
+        WindowRecord.from_json(plain)

@@ -405,3 +405,14 @@ def test_forgetting_where_undefined() -> None:
 
 def test_a_group_that_only_improved_is_not_forgotten() -> None:
     assert metrics.forgetting_from_best([{0: 0.25}, {0: 0.5, 2: 0.5}]) == 0.0
+
+
+def test_mean_of_nothing_is_undefined() -> None:
+    assert math.isnan(metrics.mean([]))
+    assert math.isnan(metrics.mean([math.nan]))
+
+
+def test_classes_that_are_yet_to_come_have_no_group() -> None:
+    y = np.array([3, 3, 1, 7, 9])
+    assert metrics.group_sizes(y, {3: 0, 1: 0, 7: 2, 9: 3}, window=2) == {0: 2, 2: 1}
+    assert math.isnan(metrics.mean_over_classes({}, {0: 2}))

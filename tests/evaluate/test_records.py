@@ -21,7 +21,9 @@ def record(window: int) -> WindowRecord:
     }
     counts = {"window": window, "n_known": 3, "n_novel_true": 0, "n_novel_found": 1}
     groups = {0: 1 / 3, window: math.nan}
-    return WindowRecord(**counts, **scores, holdout_accuracy=groups, n_queried=7)
+    return WindowRecord(
+        **counts, **scores, holdout_accuracy=groups, holdout_classes={0: 3}, n_queried=7
+    )
 
 
 @pytest.fixture
@@ -120,9 +122,10 @@ def test_strangers_are_what_lies_in_a_folder_without_a_run(run: RunFolder, tmp_p
     assert RunFolder(begun).strangers() == []
 
 
-def test_a_run_of_a_later_format_is_refused(run: RunFolder) -> None:
-    run.write_run({"format": 99})
-    with pytest.raises(BadInput, match="run format 99"):
+@pytest.mark.parametrize("version", [1, 99, None])
+def test_a_run_of_another_format_is_refused(run: RunFolder, version: int | None) -> None:
+    run.write_run({"format": version})
+    with pytest.raises(BadInput, match=f"run format {version} and this cilf reads"):
         RunFolder.open(run.path)
 
 

@@ -9,16 +9,24 @@ import pytest
 from cilf.core import WindowRecord
 from cilf.errors import BadInput
 from cilf.evaluate import summarize
-from cilf.evaluate.summary import MEANS, mean
+from cilf.evaluate.metric_table import METRICS
 
 NAN = math.nan
+OF_WINDOW = [name for name, metric in METRICS.items() if metric.of_window]
+SIZES = {0: 4, 1: 1, 2: 2, 3: 1}  # classes in each group
 
 
 def record(window: int, holdout: Mapping[int, float], **values: Any) -> WindowRecord:
-    plain = dict.fromkeys(MEANS, 0.5) | {"n_novel_true": 2, "n_novel_found": 2, "n_queried": 10}
+    plain = dict.fromkeys(OF_WINDOW, 0.5) | {"n_novel_true": 2, "n_novel_found": 2, "n_queried": 10}
     times = {"seconds_detect": 1.0, "seconds_update": 2.0}
     fields = plain | times | values
-    return WindowRecord(window=window, n_known=3, holdout_accuracy=holdout, **fields)
+    return WindowRecord(
+        window=window,
+        n_known=3,
+        holdout_accuracy=holdout,
+        holdout_classes={group: SIZES[group] for group in holdout},
+        **fields,
+    )
 
 
 RECORDS = [
@@ -32,7 +40,7 @@ def test_means_skip_what_is_undefined() -> None:
     summary = summarize(RECORDS)
     assert summary["na"] == pytest.approx(0.75)
     assert summary["auroc"] == 0.5
-    assert set(MEANS) < set(summary)
+    assert set(OF_WINDOW) < set(summary)
 
 
 def test_counting() -> None:
@@ -49,13 +57,19 @@ def test_the_ending_is_that_of_the_last_window() -> None:
     summary = summarize(RECORDS)
     assert summary["holdout_first"] == 0.7
     assert summary["holdout_new"] == pytest.approx((0.8 + 0.5) / 2)
-    assert summary["holdout_all"] == pytest.approx((0.7 + 0.8 + 0.5) / 3)
+    assert summary["holdout_all"] == pytest.approx((4 * 0.7 + 0.8 + 0.5) / 6)
+
+
+def test_all_classes_count_the_same_however_they_arrived() -> None:
+    undefined = record(1, {0: 1.0, 1: NAN, 2: 0.4})
+    assert summarize([undefined])["holdout_all"] == pytest.approx((4 * 1.0 + 2 * 0.4) / 6)
 
 
 def test_totals() -> None:
     summary = summarize(RECORDS)
     assert (summary["n_windows"], summary["n_queried"]) == (3, 30)
     assert (summary["seconds_detect"], summary["seconds_update"]) == (3.0, 6.0)
+    assert (summary["seconds"], summary["n_exact"]) == (9.0, 1)
 
 
 def test_forgetting() -> None:
@@ -81,12 +95,7 @@ def test_joint_must_be_of_the_same_windows() -> None:
 def test_nothing_is_undefined_not_an_error() -> None:
     summary = summarize([])
     assert summary["n_windows"] == 0
-    assert all(math.isnan(summary[name]) for name in (*MEANS, "k_exact", "holdout_all"))
-
-
-def test_mean_of_nothing_is_undefined() -> None:
-    assert math.isnan(mean([]))
-    assert math.isnan(mean([NAN]))
+    assert all(math.isnan(summary[name]) for name in (*OF_WINDOW, "k_exact", "holdout_all"))
 
 
 def test_labels_nobody_gave_are_weighed_by_their_number() -> None:

@@ -94,7 +94,8 @@ def record(
         "open_micro_f": 0.9, "m_new": NAN, "f_new": 0.02, "n_queried": 0, "seconds_detect": 1.25,
         "seconds_update": 0.75,
     }  # fmt: skip
-    return WindowRecord(**(fields | rest))
+    sizes = {group: len((INITIAL, *NOVEL)[group]) for group in rest["holdout_accuracy"]}
+    return WindowRecord(**(fields | rest), holdout_classes=sizes)
 
 
 def records() -> list[WindowRecord]:

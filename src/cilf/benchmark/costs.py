@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from cilf.benchmark.config import RunConfig
-from cilf.evaluate.summary import mean
+from cilf.evaluate.metrics import mean
 from cilf.learners import learner_class
 
 # Seconds of a whole 'cilf run' on one core, the mean of both scenarios, by scale, data set and

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 REDRAWN = 2  # times a second
 MOST_SHOWN = 12  # running cells; the others are counted
 MOST_SAID = 5  # lines below the table
-SCORES = ("seeds", "NA", "AUROC", "K exact", "hold-out", "seconds")
 
 
 def duration(seconds: float | None) -> str:
@@ -130,6 +129,7 @@ def _running_row(state: State) -> tuple[str, str, str]:
 def print_results(bench: Bench) -> None:
     """A row for each kind of cell: means over the seeds that are done."""
     from cilf.benchmark.results import means
+    from cilf.evaluate.metric_table import shown_in
 
     found = means(bench.among("done"))
     if not found:
@@ -145,11 +145,12 @@ def print_results(bench: Bench) -> None:
     told = told or {"learner": names["learner"]}
     same = [column[0] for name, column in names.items() if name not in told]
     print_line(" ".join([*filter(None, same), *sorted(common)]))
-    scores = [_scores(row) for row in found]
+    shown = shown_in("bench")
+    scores = [_scores(row, shown) for row in found]
     rows = [(*texts, *row) for *texts, row in zip(*told.values(), scores, strict=True)]
-    print_table((*told, *SCORES), rows)
+    print_table((*told, "seeds", *(m.title for m in shown.values()), "seconds"), rows)
 
 
-def _scores(row: Means) -> tuple[str, ...]:
-    values = (row.na, row.auroc, row.k_exact, row.holdout_all)
-    return str(row.n_seeds), *(number(value) for value in values), f"{row.seconds:.1f}"
+def _scores(row: Means, names: Iterable[str]) -> tuple[str, ...]:
+    values = (number(row.summary[name]) for name in names)
+    return str(row.n_seeds), *values, f"{row.summary['seconds']:.1f}"

@@ -93,7 +93,7 @@ def print_plan(rows: Iterable[tuple[str, str, str, str, str]]) -> None:
 
 
 def _window_row(record: WindowRecord) -> list[str]:
-    from cilf.evaluate.summary import mean  # not at the top: it brings torch along
+    from cilf.evaluate.metrics import mean  # not at the top: it brings torch along
 
     new = mean(value for group, value in record.holdout_accuracy.items() if group > 0)
     found = str(record.n_novel_found)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -102,6 +101,7 @@ class WindowRecord:
     m_new: float  # share of novel instances called known
     f_new: float  # share of known instances called novel
     holdout_accuracy: Mapping[int, float]  # window of arrival (0 = initial) -> accuracy
+    holdout_classes: Mapping[int, int]  # window of arrival -> number of classes
     n_queried: int
     seconds_detect: float
     seconds_update: float
@@ -110,19 +110,38 @@ class WindowRecord:
     named: Mapping[str, Label] = field(default_factory=dict)
     """Classes the learner named itself in this window -> the true class of most of their members:
     under that class they are scored from then on."""
+    extra: Mapping[str, float] = field(default_factory=dict)
+    """Metrics that have no field of their own, by name."""
+
+    def metric(self, name: str) -> float:
+        """The value of a metric, a field or one of ``extra``; NaN if the record lacks it."""
+        return float(getattr(self, name, self.extra.get(name, math.nan)))
 
     def to_json(self) -> dict[str, Any]:
-        """A plain dictionary with null where a value is undefined."""
-        plain = dataclasses.asdict(self)
-        groups = {str(group): _null(value) for group, value in self.holdout_accuracy.items()}
-        return {name: _null(value) for name, value in plain.items()} | {"holdout_accuracy": groups}
+        """A plain dictionary with null where a value is undefined and text as every key."""
+        return {name: _plain(value) for name, value in vars(self).items()}
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> WindowRecord:
         """The record that ``to_json`` made this dictionary from."""
-        groups = {int(group): _nan(value) for group, value in plain["holdout_accuracy"].items()}
-        values = {name: _nan(value) for name, value in plain.items()}
-        return cls(**(values | {"holdout_accuracy": groups}))
+        values = {name: _nan(value) for name, value in plain.items() if name not in _MAPPINGS}
+        for name, key in _MAPPINGS.items():
+            values[name] = {key(k): _nan(value) for k, value in plain[name].items()}
+        return cls(**values)
+
+
+_MAPPINGS: dict[str, Callable[[str], Any]] = {
+    "holdout_accuracy": int,
+    "holdout_classes": int,
+    "named": str,
+    "extra": str,
+}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _null(each) for key, each in value.items()}
+    return _null(value)
 
 
 def _null(value: Any) -> Any:

@@ -9,12 +9,14 @@ instances, and the labels that were asked for) and keeps the truth for the score
 from cilf.evaluate import metrics
 from cilf.evaluate.checkpoint import Journal
 from cilf.evaluate.dataframe import read_records
+from cilf.evaluate.metric_table import METRICS
 from cilf.evaluate.records import Drawing, RunFolder, find_runs
 from cilf.evaluate.run import Step, run_stream, steps
 from cilf.evaluate.summary import summarize
 from cilf.query.query_policy import Asking
 
 __all__ = [
+    "METRICS",
     "Asking",
     "Drawing",
     "Journal",

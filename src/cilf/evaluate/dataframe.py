@@ -58,6 +58,8 @@ def _rows(run: RunFolder) -> list[dict[str, Any]]:
 
 
 def _row(record: WindowRecord) -> dict[str, Any]:
-    fields = dict(vars(record))
-    groups = fields.pop("holdout_accuracy")
+    fields: dict[str, Any] = dict(vars(record))
+    groups, extra = fields.pop("holdout_accuracy"), fields.pop("extra")
+    del fields["holdout_classes"]
+    fields |= extra
     return fields | {f"{HOLDOUT}{group}": value for group, value in groups.items()}

@@ -8,6 +8,7 @@ is undefined (an accuracy over no instance) is NaN and means: skip it.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -82,13 +83,13 @@ def normalized_accuracy(truth: Ints, predicted: Ints, n_known: int) -> float:
 
 def macro_f(truth: Ints, predicted: Ints) -> float:
     """Mean over the classes present of each one's F."""
-    found = _outcomes(truth, predicted, np.unique(truth))
-    return _mean(2 * found.right / (2 * found.right + found.false + found.missed))
+    found = _counts(truth, predicted, np.unique(truth))
+    return mean(2 * found.right / (2 * found.right + found.false + found.missed))
 
 
 def micro_f(truth: Ints, predicted: Ints) -> float:
     """F of the outcomes summed over the classes present."""
-    return _pooled_f(_outcomes(truth, predicted, np.unique(truth)))
+    return _pooled_f(_counts(truth, predicted, np.unique(truth)))
 
 
 def open_macro_f(truth: Ints, predicted: Ints, n_known: int) -> float:
@@ -97,18 +98,18 @@ def open_macro_f(truth: Ints, predicted: Ints, n_known: int) -> float:
     Novel instances have no class of their own here, but spoil the precision of the known class
     they are given to.
     """
-    found = _outcomes(truth, predicted, np.unique(truth[truth < n_known]))
-    precision = _mean(found.right / np.maximum(found.right + found.false, 1))
-    recall = _mean(found.right / (found.right + found.missed))
+    found = _counts(truth, predicted, np.unique(truth[truth < n_known]))
+    precision = mean(found.right / np.maximum(found.right + found.false, 1))
+    recall = mean(found.right / (found.right + found.missed))
     return 0.0 if precision + recall == 0 else 2 * precision * recall / (precision + recall)
 
 
 def open_micro_f(truth: Ints, predicted: Ints, n_known: int) -> float:
     """Open-set micro-F: outcomes summed over the known classes present."""
-    return _pooled_f(_outcomes(truth, predicted, np.unique(truth[truth < n_known])))
+    return _pooled_f(_counts(truth, predicted, np.unique(truth[truth < n_known])))
 
 
-class _Outcomes(NamedTuple):
+class _Counts(NamedTuple):
     """Counts per class; no class has all of them zero, for each one is present."""
 
     right: Ints  # (n_classes,) instances of the class that are given it
@@ -116,14 +117,14 @@ class _Outcomes(NamedTuple):
     missed: Ints  # instances of the class that are not given it
 
 
-def _outcomes(truth: Ints, predicted: Ints, classes: Ints) -> _Outcomes:
+def _counts(truth: Ints, predicted: Ints, classes: Ints) -> _Counts:
     is_class = truth[:, None] == classes  # (n, n_classes)
     given = predicted[:, None] == classes
     cases = (is_class & given, ~is_class & given, is_class & ~given)
-    return _Outcomes(*(case.sum(axis=0) for case in cases))
+    return _Counts(*(case.sum(axis=0) for case in cases))
 
 
-def _pooled_f(found: _Outcomes) -> float:
+def _pooled_f(found: _Counts) -> float:
     right, errors = int(found.right.sum()), int(found.false.sum() + found.missed.sum())
     return 2 * right / (2 * right + errors) if right + errors else math.nan
 
@@ -149,7 +150,7 @@ def known_auroc(novelty: npt.NDArray[np.floating], truth: Ints, n_known: int) ->
     """AUROC of each known class present against all novel instances, averaged over classes."""
     is_novel = truth >= n_known
     sides = [is_novel | (truth == known) for known in np.unique(truth[~is_novel])]
-    return _mean(auroc(novelty[side], is_novel[side]) for side in sides)
+    return mean(auroc(novelty[side], is_novel[side]) for side in sides)
 
 
 def missed_novel(truth: Ints, cluster: Ints, n_known: int) -> float:
@@ -182,6 +183,28 @@ def group_accuracy(
     return {int(g): _share(right[group == g]) for g in np.unique(group[group <= window])}
 
 
+def group_sizes(y: Array, arrivals: Mapping[Label, int], window: int) -> dict[int, int]:
+    """Number of classes in each group of ``group_accuracy``.
+
+    >>> group_sizes(np.array(["a", "a", "b", "c", "d"]), {"a": 0, "b": 1, "c": 1, "d": 2}, window=1)
+    {0: 1, 1: 2}
+    """
+    came = Counter(arrivals.get(label, window + 1) for label in np.unique(y).tolist())
+    return {group: n for group, n in sorted(came.items()) if group <= window}
+
+
+def mean_over_classes(accuracy: Mapping[int, float], sizes: Mapping[int, int]) -> float:
+    """Mean over classes of the accuracy of their group; undefined accuracies are left out.
+
+    >>> mean_over_classes({0: 0.5, 1: 1.0}, sizes={0: 3, 1: 1})
+    0.625
+    """
+    defined = {group: value for group, value in accuracy.items() if not math.isnan(value)}
+    total = sum(sizes[group] for group in defined)
+    weighted = sum(sizes[group] * value for group, value in defined.items())
+    return weighted / total if total else math.nan
+
+
 def forgetting(
     holdout: Sequence[Mapping[int, float]], joint: Sequence[Mapping[int, float]]
 ) -> float:
@@ -206,7 +229,7 @@ def forgetting_by_update(
     [0.0, 0.5]
     """
     best = _mean_accuracy(joint)
-    return [(best - _mean(r.values())) / best if best else math.nan for r in holdout]
+    return [(best - mean(r.values())) / best if best else math.nan for r in holdout]
 
 
 def forgetting_from_best(holdout: Sequence[Mapping[int, float]]) -> float:
@@ -217,17 +240,22 @@ def forgetting_from_best(holdout: Sequence[Mapping[int, float]]) -> float:
     """
     groups = sorted({group for record in holdout for group in record})
     courses = [[record[g] for record in holdout if g in record] for g in groups]
-    return _mean(max(course) - course[-1] for course in courses)
+    return mean(max(course) - course[-1] for course in courses)
 
 
 def _mean_accuracy(holdout: Sequence[Mapping[int, float]]) -> float:
-    return _mean(_mean(record.values()) for record in holdout)
+    return mean(mean(record.values()) for record in holdout)
 
 
 def _share(hits: Bools) -> float:
     return float(hits.mean()) if len(hits) else math.nan
 
 
-def _mean(values: Iterable[float]) -> float:
-    numbers = list(values)
-    return float(np.mean(numbers)) if numbers else math.nan
+def mean(values: Iterable[float]) -> float:
+    """The mean of the values that are defined; NaN if none is.
+
+    >>> mean([1.0, float("nan"), 2.0])
+    1.5
+    """
+    defined = [value for value in values if not math.isnan(value)]
+    return float(np.mean(defined)) if defined else math.nan

@@ -32,7 +32,7 @@ from cilf.core.files import PENDING, make_folder, replace_file
 from cilf.core.types import Array, Floats, Ints
 from cilf.errors import BadInput
 
-FORMAT = 1
+FORMAT = 2
 LONGEST_EXCERPT = 200  # characters kept of a text
 TOLD = ("log.txt", "error.txt")  # may be there before there is a run
 MADE = ("records.jsonl", "report.html", "windows.md", "windows.csv", "windows.tex", *TOLD)
@@ -73,8 +73,11 @@ class RunFolder:
         if not folder.exists():
             raise BadInput(f"{path} is not a run folder: it has no run.json.")
         version = folder.read_run().get("format")
-        if not isinstance(version, int) or version > FORMAT:
-            raise BadInput(f"{path} has run format {version!r}, this cilf reads up to {FORMAT}.")
+        if version != FORMAT:
+            raise BadInput(
+                f"{path} has run format {version!r} and this cilf reads {FORMAT}: run it again, or "
+                "read it with the cilf that wrote it."
+            )
         return folder
 
     def exists(self) -> bool:

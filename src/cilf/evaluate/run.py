@@ -18,7 +18,8 @@ from cilf.core.types import Array, Ints
 from cilf.errors import BadConfig
 from cilf.evaluate import metrics
 from cilf.evaluate.checkpoint import Journal
-from cilf.evaluate.summary import mean
+from cilf.evaluate.metric_table import Outcome, window_scores
+from cilf.evaluate.metrics import mean
 from cilf.learners import Learner
 from cilf.query.query_policy import Asking, Lesson, lesson, named_in, stands_for, true_names
 from cilf.query.strategies import RANDOM, Query
@@ -166,8 +167,9 @@ def _step(
         n_known=len(known),
         n_novel_true=len(novel),
         n_novel_found=detection.n_novel,
-        **scores,
+        **_as_fields(scores),
         holdout_accuracy=_holdout_accuracy(learner, stream, window.index, named | made),
+        holdout_classes=metrics.group_sizes(stream.holdout.y, stream.plan.arrivals, window.index),
         n_queried=len(taught.asked),
         seconds_detect=seconds_detect,
         seconds_update=seconds_update,
@@ -215,22 +217,16 @@ def _scores(
     n_known = len(known)
     matching = metrics.match_clusters(detection.cluster, truth, n_known)
     predicted = metrics.resolve(believed, detection.cluster, matching)
-    of_known = truth < n_known
-    scores = {
-        "na": metrics.normalized_accuracy(truth, predicted, n_known),
-        "macro_f": metrics.macro_f(truth, predicted),
-        "micro_f": metrics.micro_f(truth, predicted),
-        "auroc": metrics.auroc(detection.novelty, ~of_known),
-        "known_na": metrics.known_accuracy(truth, predicted, n_known),
-        "known_macro_f": metrics.macro_f(truth[of_known], predicted[of_known]),
-        "known_micro_f": metrics.micro_f(truth[of_known], predicted[of_known]),
-        "known_auroc": metrics.known_auroc(detection.novelty, truth, n_known),
-        "open_macro_f": metrics.open_macro_f(truth, predicted, n_known),
-        "open_micro_f": metrics.open_micro_f(truth, predicted, n_known),
-        "m_new": metrics.missed_novel(truth, detection.cluster, n_known),
-        "f_new": metrics.false_novel(truth, detection.cluster, n_known),
-    }
+    outcome = Outcome(truth, predicted, detection.cluster, detection.novelty, n_known)
+    scores = window_scores(outcome)
     return scores, {cluster: classes[position] for cluster, position in matching.items()}
+
+
+def _as_fields(scores: Mapping[str, float]) -> dict[str, Any]:
+    """Scores as fields of a record; those without a field of their own are ``extra``."""
+    own = {field.name for field in dataclasses.fields(WindowRecord)}
+    extra = {name: value for name, value in scores.items() if name not in own}
+    return {name: value for name, value in scores.items() if name in own} | {"extra": extra}
 
 
 def shown_stream(stream: Stream, asking: Asking) -> Stream:

@@ -10,7 +10,7 @@ from typing import Any
 
 from cilf.core import WindowRecord
 from cilf.core.extras import optional
-from cilf.evaluate.summary import MEANS
+from cilf.evaluate.metric_table import METRICS
 
 PURPOSE = "a TensorBoard log"
 COUNTS = ("n_known", "n_novel_true", "n_novel_found", "n_queried", "n_propagated")
@@ -47,7 +47,7 @@ def _logged(
 
 def curves(record: WindowRecord) -> dict[str, float]:
     """What is drawn of a record: the name of each curve and its value, where it has one."""
-    values = {f"scores/{name}": getattr(record, name) for name in MEANS}
+    values = {f"scores/{name}": record.metric(name) for name, m in METRICS.items() if m.of_window}
     values |= {f"counts/{name}": getattr(record, name) for name in COUNTS}
     values |= {f"seconds/{name}": getattr(record, name) for name in SECONDS}
     values |= {f"holdout/group_{group}": value for group, value in record.holdout_accuracy.items()}

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from cilf.core import WindowRecord
-from cilf.evaluate.summary import mean, summarize
+from cilf.evaluate.metrics import mean
+from cilf.evaluate.summary import summarize
 from cilf.query.strategies import SELF
 from cilf.report.run import Run
 from cilf.report.tables import MISSING, Cell, Table
@@ -54,13 +55,12 @@ class Summary:
     def of(cls, run: Run) -> Summary:
         records = run.records
         numbers = summarize(records)
-        last = records[-1].holdout_accuracy if records else {}
         return cls(
             n_windows=len(records),
             n_exact=sum(r.n_novel_found == r.n_novel_true for r in records),
             **{name: numbers[name] for name in ("na", "macro_f", "micro_f", "auroc")},
             holdout_first=numbers["holdout_first"],
-            holdout_all=_mean_over_classes(run, last),
+            holdout_all=numbers["holdout_all"],
             n_queried=sum(r.n_queried for r in records),
             n_propagated=sum(r.n_propagated for r in records),
             propagated_right=numbers["propagated_right"],
@@ -161,13 +161,6 @@ def _remembering(summary: Summary) -> str:
 
 def _count(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
-
-
-def _mean_over_classes(run: Run, holdout: Mapping[int, float]) -> float:
-    """Groups count by their number of classes, since every class has the same share of it."""
-    weights = {g: len(run.group(g)) for g, value in holdout.items() if not math.isnan(value)}
-    total = sum(weights.values())
-    return sum(n * holdout[g] for g, n in weights.items()) / total if total else math.nan
 
 
 def _window_row(record: WindowRecord, propagated: bool) -> tuple[Cell, ...]:

@@ -62,7 +62,8 @@ def test_less_forgetting_is_better() -> None:
 def record(window: int, *accuracy: float) -> WindowRecord:
     blank = dict.fromkeys((field.name for field in dataclasses.fields(WindowRecord)), 0)
     holdout = dict(enumerate(accuracy))
-    return WindowRecord(**{**blank, "window": window, "holdout_accuracy": holdout})  # type: ignore[arg-type]
+    groups = {"holdout_accuracy": holdout, "holdout_classes": dict.fromkeys(holdout, 1)}
+    return WindowRecord(**{**blank, "extra": {}, "window": window, **groups})  # type: ignore[arg-type]
 
 
 def test_forgetting_is_paired_over_seeds_and_windows() -> None:

@@ -10,9 +10,11 @@ from statistics import stdev
 from scipy.stats import wilcoxon
 
 from cilf.core import WindowRecord
-from cilf.evaluate.summary import forgetting_by_window, mean, summarize
+from cilf.evaluate.metric_table import METRICS
+from cilf.evaluate.metrics import mean
+from cilf.evaluate.summary import forgetting_by_window, summarize
 
-FORGETTING = "forgetting"  # the one where less is better
+FORGETTING = "forgetting"
 LEVEL = 0.05  # below it, a difference to the best is marked
 
 Place = tuple[int, int]  # seed and window: where two learners saw the same
@@ -77,7 +79,7 @@ def best(scores: Mapping[str, Score], metric: str) -> list[str]:
     ['b', 'c']
     """
     defined = {name: each.mean for name, each in scores.items() if not math.isnan(each.mean)}
-    choose = min if metric == FORGETTING else max
+    choose = max if METRICS[metric].higher_is_better else min
     chosen = choose(defined.values(), default=math.nan)
     return [name for name, value in defined.items() if value == chosen]
 

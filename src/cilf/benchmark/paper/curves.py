@@ -26,7 +26,7 @@ from cilf.benchmark.paper.results import (
     stem,
     there,
 )
-from cilf.evaluate.summary import mean
+from cilf.evaluate.metrics import mean
 from cilf.report.run import Run
 from cilf.report.tables import Table
 

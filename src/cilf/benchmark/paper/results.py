@@ -13,8 +13,9 @@ from cilf.benchmark.paper.setup import Setup
 from cilf.core import WindowRecord
 from cilf.core.notices import notice
 from cilf.errors import BadInput
+from cilf.evaluate.metrics import mean
 from cilf.evaluate.records import RunFolder
-from cilf.evaluate.summary import mean, summarize
+from cilf.evaluate.summary import summarize
 from cilf.learners import learner_class
 from cilf.report.run import Run
 

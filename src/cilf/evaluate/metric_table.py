@@ -1,0 +1,250 @@
+"""The table of all metrics, which records, summaries, tables, charts and the terminal read.
+
+A metric is one pure function and one line of ``METRICS``. A new metric is kept in the mapping
+``extra`` of the records and needs no other change.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from cilf.core import WindowRecord
+from cilf.core.types import Bools, Ints
+from cilf.evaluate import metrics
+from cilf.evaluate.metrics import mean
+
+Records = Sequence[WindowRecord]
+Place = Literal["windows", "runs", "bench", "charts"]
+"""Where a metric is shown: the tables with a row for each window (report and terminal), the
+table with a row for each run (report), the table of a benchmark (terminal), or the charts."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The truth of a window and what a learner made of it, as codes (see ``metrics``)."""
+
+    truth: Ints  # (n,)
+    predicted: Ints  # (n,)
+    cluster: Ints  # (n,) -1 known, else the novel cluster
+    novelty: npt.NDArray[np.floating]  # (n,)
+    n_known: int
+
+    @property
+    def is_novel(self) -> Bools:
+        return np.asarray(self.truth >= self.n_known)
+
+    def of_known(self) -> tuple[Ints, Ints]:
+        """Truth and prediction of the instances of known classes."""
+        known = self.truth < self.n_known
+        return self.truth[known], self.predicted[known]
+
+    def codes(self) -> tuple[Ints, Ints, int]:
+        return self.truth, self.predicted, self.n_known
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric and how to show it. Exactly one of the three functions is given.
+
+    Attributes:
+        title: The name that people read, in the head of a column for example.
+        meaning: One sentence that explains the metric.
+        of_window: The value for one window. The value for a run is the mean over its windows.
+        of_run: The value for a run, from its records.
+        against_joint: The value for a run, from its records and those of ``joint``.
+        higher_is_better: Whether larger values are better.
+        shown: The places that show the metric. Every record and every summary holds it.
+    """
+
+    title: str
+    meaning: str
+    of_window: Callable[[Outcome], float] | None = None
+    of_run: Callable[[Records], float] | None = None
+    against_joint: Callable[[Records, Records], float] | None = None
+    higher_is_better: bool = True
+    shown: tuple[Place, ...] = ()
+
+
+def shown_in(place: Place) -> dict[str, Metric]:
+    """The metrics that this place shows, by name and in the order of the table.
+
+    >>> list(shown_in("bench"))
+    ['na', 'auroc', 'k_exact', 'holdout_all']
+    """
+    return {name: metric for name, metric in METRICS.items() if place in metric.shown}
+
+
+def window_scores(outcome: Outcome) -> dict[str, float]:
+    """The value of every metric that is defined on a single window."""
+    found = {name: metric.of_window for name, metric in METRICS.items()}
+    return {name: compute(outcome) for name, compute in found.items() if compute is not None}
+
+
+def value_after(name: str, record: WindowRecord) -> float:
+    """The value of a metric for one window, or of a run that ends with it."""
+    of_run = METRICS[name].of_run
+    return record.metric(name) if of_run is None else of_run([record])
+
+
+# ----------------------------------------------------------------- metrics of a whole run
+
+
+def _count_errors(records: Records) -> list[int]:
+    return [record.n_novel_found - record.n_novel_true for record in records]
+
+
+def k_exact(records: Records) -> float:
+    """Share of the windows in which the number of novel classes was found exactly."""
+    return mean(float(error == 0) for error in _count_errors(records))
+
+
+def k_within_one(records: Records) -> float:
+    """Share of the windows in which that number was missed by one at most."""
+    return mean(float(abs(error) <= 1) for error in _count_errors(records))
+
+
+def k_error(records: Records) -> float:
+    """Mean of found minus true number of novel classes."""
+    return mean(_count_errors(records))
+
+
+def k_abs_error(records: Records) -> float:
+    """Mean distance between the found and the true number of novel classes."""
+    return mean(abs(error) for error in _count_errors(records))
+
+
+def holdout_first(records: Records) -> float:
+    """Hold-out accuracy on the initial classes after the last window."""
+    return _last_holdout(records).get(0, math.nan)
+
+
+def holdout_new(records: Records) -> float:
+    """Hold-out accuracy after the last window, mean over the groups that came later."""
+    return mean(value for group, value in _last_holdout(records).items() if group > 0)
+
+
+def holdout_all(records: Records) -> float:
+    """Hold-out accuracy after the last window, mean over all classes that have come."""
+    if not records:
+        return math.nan
+    return metrics.mean_over_classes(_last_holdout(records), records[-1].holdout_classes)
+
+
+def forgetting_from_best(records: Records) -> float:
+    """Mean over groups of classes of their best hold-out accuracy minus the last one."""
+    return metrics.forgetting_from_best(measured_holdout(records))
+
+
+def forgetting(records: Records, joint: Records) -> float:
+    """Share of the hold-out accuracy of ``joint`` that the learner lacks."""
+    return metrics.forgetting(measured_holdout(records), measured_holdout(joint))
+
+
+def measured_holdout(records: Records) -> list[dict[int, float]]:
+    """The hold-out accuracies of each record that are defined."""
+    return [
+        {group: value for group, value in record.holdout_accuracy.items() if not math.isnan(value)}
+        for record in records
+    ]
+
+
+def _last_holdout(records: Records) -> Mapping[int, float]:
+    return records[-1].holdout_accuracy if records else {}
+
+
+# ----------------------------------------------------------------- the table
+
+METRICS: dict[str, Metric] = {
+    "na": Metric(
+        "NA", "Share of instances put where they belong, known and novel counting half each.",
+        lambda w: metrics.normalized_accuracy(*w.codes()),
+        shown=("windows", "runs", "bench", "charts"),
+    ),
+    "macro_f": Metric(
+        "Macro-F", "F-measure in which every class counts the same.",
+        lambda w: metrics.macro_f(w.truth, w.predicted), shown=("windows", "runs", "charts"),
+    ),
+    "micro_f": Metric(
+        "Micro-F", "F-measure in which every instance counts the same.",
+        lambda w: metrics.micro_f(w.truth, w.predicted), shown=("windows", "runs", "charts"),
+    ),
+    "auroc": Metric(
+        "AUROC", "How well the novelty score ranks novel above known instances; 0.5 is chance.",
+        lambda w: metrics.auroc(w.novelty, w.is_novel),
+        shown=("windows", "runs", "bench", "charts"),
+    ),
+    "known_na": Metric(
+        "known NA", "Accuracy on instances of known classes.",
+        lambda w: metrics.known_accuracy(*w.codes()),
+    ),
+    "known_macro_f": Metric(
+        "known Macro-F", "Macro-F on instances of known classes.",
+        lambda w: metrics.macro_f(*w.of_known()),
+    ),
+    "known_micro_f": Metric(
+        "known Micro-F", "Micro-F on instances of known classes.",
+        lambda w: metrics.micro_f(*w.of_known()),
+    ),
+    "known_auroc": Metric(
+        "known AUROC", "Mean over known classes of the AUROC of each against the novel instances.",
+        lambda w: metrics.known_auroc(w.novelty, w.truth, w.n_known),
+    ),
+    "open_macro_f": Metric(
+        "open Macro-F", "F of the mean precision and recall over known classes.",
+        lambda w: metrics.open_macro_f(*w.codes()),
+    ),
+    "open_micro_f": Metric(
+        "open Micro-F", "F of the outcomes summed over known classes.",
+        lambda w: metrics.open_micro_f(*w.codes()),
+    ),
+    "m_new": Metric(
+        "M_new", "Share of the novel instances that are called known.",
+        lambda w: metrics.missed_novel(w.truth, w.cluster, w.n_known), higher_is_better=False,
+    ),
+    "f_new": Metric(
+        "F_new", "Share of the instances of known classes that are called novel.",
+        lambda w: metrics.false_novel(w.truth, w.cluster, w.n_known), higher_is_better=False,
+    ),
+    "k_exact": Metric(
+        "K exact", "Share of the windows in which the number of novel classes was found exactly.",
+        of_run=k_exact, shown=("runs", "bench"),
+    ),
+    "k_within_one": Metric(
+        "K within 1", "Share of the windows in which that number was missed by one at most.",
+        of_run=k_within_one,
+    ),
+    "k_error": Metric(
+        "K error", "Mean of found minus true number of novel classes; zero is best.",
+        of_run=k_error, higher_is_better=False,
+    ),
+    "k_abs_error": Metric(
+        "K abs. error", "Mean distance between the found and the true number of novel classes.",
+        of_run=k_abs_error, higher_is_better=False,
+    ),
+    "holdout_first": Metric(
+        "hold-out first", "Accuracy on held-out instances of the initial classes.",
+        of_run=holdout_first, shown=("windows", "runs"),
+    ),
+    "holdout_new": Metric(
+        "hold-out new", "Accuracy on held-out instances of later classes, mean over windows.",
+        of_run=holdout_new, shown=("windows",),
+    ),
+    "holdout_all": Metric(
+        "hold-out all", "Accuracy on held-out instances, mean over all classes that have come.",
+        of_run=holdout_all, shown=("runs", "bench"),
+    ),
+    "forgetting_from_best": Metric(
+        "from best", "Mean loss of hold-out accuracy since a group of classes was at its best.",
+        of_run=forgetting_from_best, higher_is_better=False,
+    ),
+    "forgetting": Metric(
+        "Forgetting", "Share of the hold-out accuracy of joint that the learner lacks.",
+        against_joint=forgetting, higher_is_better=False,
+    ),
+}  # fmt: skip
