@@ -15,9 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cilf.core import validation
+from cilf.core.names import check_name, normalize_name
 from cilf.core.notices import notice
-from cilf.core.spelling import as_compared
 from cilf.data.spreadsheets import Row, Sheet, read_sheet
 from cilf.errors import BadInput
 from cilf.workflow.findings import CLUSTERS, HEAD, ROWS, Findings, Found
@@ -96,7 +95,7 @@ def _instance_names(sheet: Sheet, found: Found) -> Named:
     names = _collected(sheet, "name", row_of)
     if "label" not in sheet.columns:
         return names
-    written = {row_of[row.line]: as_compared(row.cells["label"]) for row in sheet.rows}
+    written = {row_of[row.line]: normalize_name(row.cells["label"]) for row in sheet.rows}
     new = {i: label for i, label in written.items() if label and found.cluster[i] >= 0}
     for i, label in new.items():
         if names.setdefault(i, label) != label:
@@ -113,7 +112,7 @@ def _tell_changed(sheet: Sheet, written: Mapping[int, str], names: Named, found:
     changed = [
         str(found.ids[i])
         for i, label in written.items()
-        if found.cluster[i] < 0 and i not in names and label != as_compared(str(found.label[i]))
+        if found.cluster[i] < 0 and i not in names and label != normalize_name(str(found.label[i]))
     ]
     if changed:
         notice(
@@ -165,7 +164,7 @@ def _collected(sheet: Sheet, column: str, target: Mapping[int, int]) -> Named:
     """What each line with something in this column names, and how."""
     named: Named = {}
     for row in sheet.rows:
-        name = as_compared(row.cells[column])
+        name = normalize_name(row.cells[column])
         if not name:
             continue
         _check_name(sheet, row, name)
@@ -179,7 +178,7 @@ def _collected(sheet: Sheet, column: str, target: Mapping[int, int]) -> Named:
 
 def _check_name(sheet: Sheet, row: Row, name: str) -> None:
     try:
-        validation.labels([name], n=1, name="name")
+        check_name(name)
     except BadInput as error:
         raise BadInput(f"{sheet.path}, line {row.line}: {error}") from error
 
