@@ -71,7 +71,7 @@ def test_the_whole_story_on_a_folder_of_images(run: Any, shots: Path) -> None:
     new = [row for row in rows_of(Path("found/findings.csv")) if row["cluster"]]
     truly = [row["identity"][0] in "37" for row in new]
     assert sum(truly) > 0.8 * len(new)
-    assert f"found: of 360 instances {len(new)} are new" in done.out
+    assert f"found: of 360 instances {len(new)} are novel" in done.out
     assert "cilf update model found" in done.out
     for number in {row["cluster"] for row in new}:
         with Image.open(f"found/cluster-{number}.png") as sheet:
@@ -96,7 +96,7 @@ def test_the_whole_story_on_a_folder_of_images(run: Any, shots: Path) -> None:
     done = run("model", "model")
     for words in ("version 2 of 2", "6 classes", "8 x 8", "looked at each", "found/findings.csv"):
         assert words in " ".join(done.out.split()), words
-    assert run("rollback", "model").out == "model: version 1 (was 2), 4 classes\n"
+    assert run("rollback", "model").out == "model: version 1 (before: 2), 4 classes\n"
     before = {
         row["label"] for row in csv.DictReader(run("predict", "model", "new").out.splitlines())
     }
@@ -152,7 +152,7 @@ def test_json_is_the_only_thing_on_standard_output(vectors: Any) -> None:
     found = json.loads(vectors("detect", "model", "new.csv", "--json").out)
     assert found["out"] == "runs/findings"
     assert found["n_instances"] == 75
-    assert found["n_kinds"] == len(found["clusters"]) >= 1
+    assert found["n_clusters"] == len(found["clusters"]) >= 1
     assert sum(found["known"].values()) + found["n_novel"] == 75
     name_all("cat")
     updated = json.loads(vectors("update", "model", "found", "--json").out)
@@ -224,15 +224,15 @@ def test_a_costly_update_shows_what_it_costs(vectors: Any) -> None:
     assert json.loads(vectors("model", "net", "--json").out)["current"] == 1
     forced = vectors("update", "net", "seen/wrong.csv", "--force")
     assert forced.code == 0
-    assert "flatters" not in forced.out
+    assert "overestimates" not in forced.out
     assert "seen/wrong.csv, forced; new classes: wasp" in " ".join(
         vectors("model", "net").out.split()
     )
 
 
-def test_a_learner_that_holds_nothing_out_is_said_to_be_flattered(vectors: Any) -> None:
+def test_a_learner_that_holds_nothing_out_is_said_to_be_overestimated(vectors: Any) -> None:
     name_all("cat")
-    assert "measured on what it has learned from, which" in vectors("update", "model", "found").out
+    assert "measured on its training instances, which" in vectors("update", "model", "found").out
 
 
 def test_texts(run: Any, tmp_path: Path) -> None:

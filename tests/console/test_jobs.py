@@ -16,7 +16,7 @@ from cilf.console.jobs import Worker
 from cilf.console.service import Console
 from cilf.console.store import Job, Store
 from cilf.errors import BadInput
-from cilf.workflow.models import ModelFolder
+from cilf.workflow.versions import ModelFolder
 
 PLACES = {"left": (-6.0, 0.0), "right": (6.0, 0.0), "up": (0.0, 9.0), "down": (0.0, -9.0)}
 
@@ -245,7 +245,7 @@ def test_going_back_that_fails_and_that_was_killed(desk: Desk, tmp_path: Path) -
     number = updates.learn(desk.console, window, force=True)
     assert desk.work().status == "done"
     updates.decide(desk.console, number, keep=False)
-    with ModelFolder(desk.model).changing():
+    with ModelFolder(desk.model).lock():
         assert "another command is changing" in (desk.work().problem or "")
     assert desk.store.lessons(window)[0].decision == "pending"  # the model is where it was
     updates.decide(desk.console, number, keep=False)

@@ -50,9 +50,9 @@ def kind_of(identity: str) -> str:
 
 def named(findings: Path) -> None:
     """Name each new kind by what most of its members are, and leave the others out."""
-    found = workflow.Findings.open(findings).found
+    found = workflow.Findings.open(findings).assignments
     names = []
-    for cluster in range(len(found.sizes)):
+    for cluster in range(len(found.cluster_sizes)):
         kinds = [kind_of(identity) for identity in found.ids[found.cluster == cluster].tolist()]
         names.append(max(sorted(set(kinds)), key=kinds.count))
     members = dict(zip(found.ids.tolist(), found.cluster.tolist(), strict=True))

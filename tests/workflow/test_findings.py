@@ -1,48 +1,30 @@
 from __future__ import annotations
 
-import csv
-import errno
 import json
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from cilf import workflow
-from cilf.core import Detection
-from cilf.data import Instances
 from cilf.errors import BadInput
-from cilf.workflow import Findings, findings
-from cilf.workflow.findings import _write
+from cilf.workflow import Findings
+from cilf.workflow.findings import Assignments, pack_texts, unpack_texts
 
 
-def rows_of(table: Path) -> list[dict[str, str]]:
-    with table.open(newline="", encoding="utf-8-sig") as file:
-        return list(csv.DictReader(file))
+def test_assignments_are_counted() -> None:
+    label = np.array(["a", "b", "b", "a", "b", "b"])
+    cluster = np.array([0, -1, -1, -1, 1, 0])
+    found = Assignments(np.arange(6).astype(str), label, np.zeros(6, np.float32), cluster)
+    assert found.known_counts == {"b": 2, "a": 1}
+    assert (found.cluster_sizes, found.n_novel) == ([2, 1], 3)
+    assert found.nearest_class(1) == "b"
 
 
-def test_the_tables_say_what_was_found(points: Path) -> None:
-    found = Findings.open("found").found
-    rows = rows_of(points / "found/findings.csv")
-    assert list(rows[0]) == ["identity", "label", "novelty", "cluster", "name"]
-    assert sorted(row["identity"] for row in rows) == sorted(found.ids.tolist())
-    new = [row for row in rows if row["cluster"]]
-    assert rows[: len(new)] == new  # on top
-    assert [row["cluster"] for row in new] == sorted(row["cluster"] for row in new)
-    first = [float(row["novelty"]) for row in new if row["cluster"] == "1"]
-    assert first == sorted(first, reverse=True)
-    assert {row["label"] for row in new} == {""}
-    assert {row["label"] for row in rows if not row["cluster"]} == {"left", "right"}
-    assert {row["name"] for row in rows} == {""}
-    clusters = rows_of(points / "found/clusters.csv")
-    assert [(row["cluster"], row["sheet"]) for row in clusters] == [
-        ("1", "cluster-1.png"), ("2", "cluster-2.png"),
-    ]  # fmt: skip
-    assert [int(row["instances"]) for row in clusters] == found.sizes
-    assert sum(found.sizes) == found.n_novel == len(new)
-    assert sum(found.known.values()) + found.n_novel == 100
+def test_texts_are_packed_without_pickles() -> None:
+    texts = np.array(["plain", "", "ümläut 日本"], dtype=object)
+    assert unpack_texts(**pack_texts(texts)).tolist() == texts.tolist()
 
 
 def test_instances_are_kept_as_they_were(points: Path) -> None:
@@ -54,111 +36,6 @@ def test_instances_are_kept_as_they_were(points: Path) -> None:
     assert (about["version"], about["n_instances"]) == (1, 100)
 
 
-def detection(cluster: list[int]) -> Detection:
-    n = len(cluster)
-    return Detection(
-        novelty=np.arange(n, dtype=np.float32), label=np.array(["a"] * n),
-        cluster=np.array(cluster), n_novel=max(cluster) + 1, curve={}, embedding=np.eye(n),
-    )  # fmt: skip
-
-
-def test_texts_are_kept_without_pickles(tmp_path: Path) -> None:
-    texts = np.array(["plain", "ümläut 日本", "two\nlines, and a comma"], dtype=object)
-    ids = np.array(["t:0", "t:1", "t:2"])
-    found = detection([0, 0, -1])
-    out = tmp_path / "found"
-    _write(out, {}, Instances(texts, ids), found)
-    read = Findings.open(out)
-    assert read.instances(np.array([2, 1])).tolist() == [texts[2], texts[1]]
-    assert (out / "cluster-1.txt").read_text() == (
-        "new kind 1: 2 of 2 instances\n\nt:0: plain\nt:1: ümläut 日本\n"
-    )
-    assert rows_of(out / "clusters.csv")[0]["sheet"] == "cluster-1.txt"
-
-
-@pytest.mark.parametrize(
-    "X",
-    [
-        np.random.default_rng(0).integers(0, 255, (5, 10, 6), dtype=np.uint8),
-        np.random.default_rng(0).integers(0, 255, (5, 200, 120, 3), dtype=np.uint8),
-        np.random.default_rng(0).normal(size=(5, 300)).astype(np.float32),
-    ],
-    ids=["grey", "colour", "vectors"],
-)
-def test_a_sheet_shows_every_member_of_a_small_cluster(tmp_path: Path, X: np.ndarray) -> None:
-    ids = np.array([f"folder/image {i}.png" for i in range(len(X))])
-    seen = detection([0, 0, 0, 1, -1])
-    found = _write(tmp_path / "found", {}, Instances(X, ids), seen)
-    for cluster, n in ((0, 3), (1, 1)):
-        sheet = found.sheet(cluster)
-        assert sheet is not None
-        drawn = np.asarray(Image.open(sheet).convert("L"))
-        below = drawn[40] < 250 if X.ndim > 2 else drawn[36] < 250
-        n_runs = int((np.diff(np.concatenate([[0], below.astype(int)])) == 1).sum())
-        assert n_runs >= n  # pictures side by side, with paper between them
-
-
-def test_a_name_that_is_no_unicode_can_be_found_again(tmp_path: Path) -> None:
-    ids = np.array(["caf\udce9.png", "b.png"])
-    X = np.zeros((2, 4, 4), np.uint8)
-    out = tmp_path / "found"
-    _write(out, {}, Instances(X, ids), detection([0, -1]))
-    assert [row["identity"] for row in rows_of(out / "findings.csv")] == ["caf\\udce9.png", "b.png"]
-    assert Findings.open(out).found.ids.tolist() == ["caf\\udce9.png", "b.png"]
-
-
-def test_findings_are_not_replaced_unless_told_to(points: Path) -> None:
-    before = Findings.open("found").id
-    with pytest.raises(BadInput, match=r"holds findings already.*--overwrite"):
-        workflow.detect("model", "new.csv", "found")
-    with pytest.raises(BadInput, match="holds other things"):
-        workflow.detect("model", "new.csv", "model", overwrite=True)
-    assert Findings.open("found").id == before
-    assert workflow.detect("model", "new.csv", "found", overwrite=True).id != before
-    assert not list(points.glob(".found*"))
-
-
-def test_a_disk_that_is_full_is_one_line_and_leaves_nothing(
-    points: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(path: Path, content: bytes) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(findings, "replace_file", full)
-    with pytest.raises(BadInput, match=r"cannot write to later \(No space left on device\)"):
-        workflow.detect("model", "new.csv", "later")
-    assert [path.name for path in points.glob("*later*")] == []
-
-
-def test_what_was_seen_before_is_left_out(points: Path) -> None:
-    with pytest.raises(BadInput, match=r"nothing that earlier findings do not hold \(100"):
-        workflow.detect("model", "new.csv", "later", seen=["found"])
-    with (points / "new.csv").open("a") as file:
-        file.write("up-99,0.1,9.2\nleft-99,-6.0,0.1\n")
-    later = workflow.detect("model", "new.csv", "later", seen=["found"])
-    assert later.found.ids.tolist() == ["up-99", "left-99"]
-
-
-def test_columns_are_found_by_name(points: Path) -> None:
-    lines = [line.split(",") for line in (points / "new.csv").read_text().splitlines()]
-    mixed = [",".join([y, "note" if y == "y" else "n/a", i, x]) for i, x, y in lines]
-    (points / "mixed.csv").write_text("\n".join(mixed))
-    assert lines[0] == ["id", "x", "y"]
-    found = workflow.detect("model", "mixed.csv", "mixed")
-    assert found.found.cluster.tolist() == Findings("found").found.cluster.tolist()
-    (points / "short.csv").write_text("id,x\na,1.0\nb,2.0\n")
-    with pytest.raises(BadInput, match=r"short\.csv lacks 'y' \(it has 'id', 'x'\)"):
-        workflow.predict("model", "short.csv")
-
-
-def test_nothing_new_is_fine(points: Path) -> None:
-    lines = (points / "known.csv").read_text().splitlines()
-    (points / "same.csv").write_text("\n".join(lines[:20]))
-    found = workflow.detect("model", "same.csv", "same", n_novel=0)
-    assert found.found.sizes == []
-    assert rows_of(points / "same/clusters.csv") == []
-
-
 @pytest.mark.parametrize("name", ["instances.npz", "findings.json"])
 def test_damaged_findings_are_refused(points: Path, name: str) -> None:
     (points / "found" / name).write_bytes(b"PK nothing")
@@ -166,10 +43,11 @@ def test_damaged_findings_are_refused(points: Path, name: str) -> None:
         workflow.update("model", *workflow.read_labels("found"))
 
 
-def test_findings_of_a_later_cilf_are_refused(points: Path) -> None:
+@pytest.mark.parametrize("number", [1, 3, None])
+def test_findings_of_another_format_are_refused(points: Path, number: int | None) -> None:
     about = json.loads((points / "found/findings.json").read_text())
-    (points / "found/findings.json").write_text(json.dumps(about | {"format": 2}))
-    with pytest.raises(BadInput, match=r"format 2, this cilf reads up to 1: upgrade"):
+    (points / "found/findings.json").write_text(json.dumps(about | {"format": number}))
+    with pytest.raises(BadInput, match=f"format {number}, this cilf reads format 2: detect again"):
         Findings.open("found")
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cilf.core.spelling import check_spelling
 from cilf.errors import BadInput
 from cilf.workflow import Findings
 from cilf.workflow.labels import read_labels
@@ -19,7 +20,7 @@ def named(source: str | Path, findings: str | None = None) -> dict[str, str]:
 
 
 def members(cluster: int) -> set[str]:
-    found = Findings("found").found
+    found = Findings("found").assignments
     return set(found.ids[found.cluster == cluster].tolist())
 
 
@@ -37,7 +38,7 @@ def test_a_cluster_names_all_its_members(points: Path, edit: Edit) -> None:
 
 def test_the_name_of_an_instance_comes_before_that_of_its_cluster(points: Path, edit: Edit) -> None:
     odd, gone = sorted(members(0))[:2]
-    known = Findings("found").found.ids[Findings("found").found.cluster < 0][0]
+    known = Findings("found").assignments.ids[Findings("found").assignments.cluster < 0][0]
     own = {odd: "odd", gone: "-", known: "surprise"}
     edit(points / "found/clusters.csv", lambda row: row.update(name="x" * int(row["cluster"])))
     edit(points / "found/findings.csv", lambda row: row.update(name=own.get(row["identity"], "")))
@@ -108,3 +109,12 @@ def test_a_column_that_was_removed_is_missed(points: Path) -> None:
 def test_clusters_may_be_written_as_numbers_with_a_point(points: Path) -> None:
     (points / "found/clusters.csv").write_text("cluster;name\n2.0;two\n")
     assert set(named("found").values()) == {"two"}
+
+
+def test_names_that_differ_in_case_only_are_refused() -> None:
+    check_spelling(["cat", "dog", "cat"], ["cat"])
+    for name in ("Cat", "CAT"):
+        with pytest.raises(BadInput, match=f"'{name}' differs from 'cat' in case"):
+            check_spelling([name], ["cat"])
+    with pytest.raises(BadInput, match="'big  dog' differs from 'Big dog'"):
+        check_spelling(["Big dog", "big  dog"], [])

@@ -1,4 +1,4 @@
-"""The commands of a practitioner: fit, detect, update, predict, model, rollback."""
+"""The practitioner's commands: fit, detect, update, predict, model, rollback."""
 
 from __future__ import annotations
 
@@ -29,15 +29,13 @@ if TYPE_CHECKING:
 
 MODEL_OUT, FINDINGS_OUT = "runs/model", "runs/findings"
 KILO = 1000
-SMALLEST = 0.0005  # that three digits show
+SMALLEST_SHOWN = 0.0005  # a smaller loss rounds to 0.000
 
-Model = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="A model folder that 'cilf fit' made.")
-]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder made by 'cilf fit'.")]
 NewData = Annotated[
-    str, typer.Argument(metavar="DATA", help="A folder of images, or a table; labels are ignored.")
+    str, typer.Argument(metavar="DATA", help="A folder of images or a table. Labels are ignored.")
 ]
-Note = Annotated[str | None, typer.Option(metavar="TEXT", help="Kept in the model's history.")]
+Note = Annotated[str | None, typer.Option(metavar="TEXT", help="A note for the history.")]
 
 app = typer.Typer()
 
@@ -47,15 +45,15 @@ def fit(
     data: Annotated[
         str,
         typer.Argument(
-            metavar="DATA", help="Labelled: a folder of class folders, a table, or a name."
+            metavar="DATA", help="Labelled data: a folder of class folders, a table or a data set."
         ),
     ],
     out: Annotated[Path, typer.Option(help="The model folder.")] = Path(MODEL_OUT),
-    learner: Annotated[str, typer.Option(help="See 'cilf learners'.")] = "cilf",
-    seed: Annotated[int, typer.Option(help="Decides all that is left to chance.")] = 0,
+    learner: Annotated[str, typer.Option(help="The learner. 'cilf learners' lists them.")] = "cilf",
+    seed: Annotated[int, typer.Option(help="The seed of the random generators.")] = 0,
     changes: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="K=V", help="Change a parameter of the learner."),
+        typer.Option("--set", metavar="K=V", help="Set a parameter of the learner. Repeatable."),
     ] = None,
     label: LabelColumn = None,
     column: ContentColumn = None,
@@ -63,12 +61,12 @@ def fit(
     skip_bad: SkipBad = False,
     test_share: TestShare = None,
     again: Annotated[
-        bool, typer.Option("--again", help="Make it the next version of the model that is there.")
+        bool, typer.Option("--again", help="Add the next version if the folder holds a model.")
     ] = False,
     note: Note = None,
     as_json: Json = False,
 ) -> None:
-    """Learn the classes of labelled data: the first version of a model."""
+    """Fit a model on labelled data."""
     from cilf import workflow
 
     require_outside(data, out)
@@ -77,7 +75,7 @@ def fit(
             data,
             out,
             learner=learner,
-            parameters={"seed": seed} | _parameters(changes or []),
+            parameters={"seed": seed} | _parse_parameters(changes or []),
             loading=given(
                 label=label, column=column, size=size, test_share=test_share, skip_bad=skip_bad
             ),
@@ -90,7 +88,7 @@ def fit(
         return
     learned: Mapping[str, int] = fitted.event.about["labels"]
     terminal.print_table(
-        ("class", "learned from", "held out", "recognised"),
+        ("class", "training", "held out", "accuracy"),
         [
             (name, str(learned.get(name, 0)), str(score.n), terminal.number(score.after))
             for name, score in fitted.accuracy.items()
@@ -98,7 +96,7 @@ def fit(
     )
     terminal.print_line(
         f"{out}: version {fitted.event.version}, {len(learned)} classes from {fitted.n_labels} "
-        f"instances; of held-out ones {terminal.number(fitted.mean_accuracy)} are recognised"
+        f"instances, accuracy on held-out instances {terminal.number(fitted.mean_accuracy)}"
     )
 
 
@@ -108,20 +106,20 @@ def detect(
     data: NewData,
     out: Annotated[Path, typer.Option(help="The findings folder.")] = Path(FINDINGS_OUT),
     n_novel: Annotated[
-        int | None, typer.Option(help="How many new kinds there are (default: estimated).")
+        int | None, typer.Option(help="The number of novel classes (default: estimated).")
     ] = None,
     seen: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FINDINGS", help="Leave out what earlier findings hold; repeatable."),
+        typer.Option(metavar="FINDINGS", help="Earlier findings to leave out. Repeatable."),
     ] = None,
     column: ContentColumn = None,
     skip_bad: SkipBad = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the findings that are there.")
+        bool, typer.Option("--overwrite", help="Replace the findings in the folder.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Find what is new in unlabelled data, sort it into kinds, and write it down to be named."""
+    """Find novel instances in unlabelled data, cluster them, and write the findings to a folder."""
     from cilf import workflow
 
     require_outside(Path(data), out)
@@ -131,7 +129,7 @@ def detect(
             n_novel=n_novel, column=column, skip_bad=skip_bad, seen=seen or (), overwrite=overwrite,
         )  # fmt: skip
     if as_json:
-        terminal.print_json(_findings(findings))
+        terminal.print_json(_findings_to_json(findings))
     else:
         _show_findings(findings, model)
 
@@ -143,27 +141,28 @@ def update(
         Path,
         typer.Argument(
             metavar="LABELS",
-            help="A findings folder with names in its tables, or a table: identity, label.",
+            help="A findings folder with names in its tables, or a table with the columns "
+            "identity and label.",
         ),
     ],
     findings: Annotated[
         Path | None,
-        typer.Option(help="The findings folder that the table is about, if it lies elsewhere."),
+        typer.Option(help="The findings folder that a table elsewhere is about."),
     ] = None,
     tolerance: Annotated[
         float | None,
         typer.Option(
-            help="Accuracy that old classes may lose on average, and one alone three times "
-            "(default: 0.05)."
+            help="The accuracy that known classes may lose on average (default: 0.05). A single "
+            "class may lose three times as much."
         ),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Keep the new version whatever old classes lose.")
+        bool, typer.Option("--force", help="Keep the new version whatever the known classes lose.")
     ] = False,
     note: Note = None,
     as_json: Json = False,
 ) -> None:
-    """Learn the names that were given: the model's next version."""
+    """Update a model with the labels of a person."""
     from cilf import workflow
 
     limit = given(tolerance=tolerance)
@@ -174,7 +173,7 @@ def update(
                 model, about, named, source=labels, force=force, note=note, **limit
             )
     except workflow.WouldForget as refused:
-        _show_update(refused.outcome, model, as_json)
+        _show_update(refused.result, model, as_json)
         raise
     _show_update(updated, model, as_json)
 
@@ -188,7 +187,7 @@ def predict(
     skip_bad: SkipBad = False,
     as_json: Json = False,
 ) -> None:
-    """Say which known class each instance is, be it new or not: identity, label."""
+    """Predict the known class of each instance."""
     from cilf import workflow
 
     if out is not None:
@@ -198,7 +197,7 @@ def predict(
     if out is not None:
         predicted.write(out)
     if as_json:
-        terminal.print_json(_predictions(predicted, model, out))
+        terminal.print_json(_predictions_to_json(predicted, model, out))
     elif out is None:
         sys.stdout.write(predicted.to_csv().decode())
     else:
@@ -209,7 +208,7 @@ def predict(
 
 @app.command()
 def model(model: Model, as_json: Json = False) -> None:
-    """Show the classes of a model, and the history of its versions."""
+    """Show the classes of a model and the history of its versions."""
     from cilf import workflow
 
     about = workflow.describe(model)
@@ -225,7 +224,7 @@ def model(model: Model, as_json: Json = False) -> None:
         ("class", "since version", "labels", "kept"),
         [(c.label, str(c.since), str(c.n_labels), str(c.n_kept)) for c in about.classes],
     )
-    rows = [_history_row(event, about.sizes) for event in about.events]
+    rows = [_describe_event(event, about.sizes) for event in about.events]
     rows[-1] = (f"{rows[-1][0]} *", *rows[-1][1:])
     terminal.print_table(("version", "when (UTC)", "what happened"), rows)
 
@@ -235,12 +234,12 @@ def rollback(
     model: Model,
     to: Annotated[
         int | None,
-        typer.Option(metavar="VERSION", help="Default: the one the current version was made from."),
+        typer.Option(metavar="VERSION", help="The version to use (default: the predecessor)."),
     ] = None,
     note: Note = None,
     as_json: Json = False,
 ) -> None:
-    """Go back to an earlier version of a model; none is removed."""
+    """Go back to an earlier version of a model. No version is removed."""
     from cilf import workflow
 
     event = workflow.ModelFolder.open(model).rollback(to, note)
@@ -248,7 +247,7 @@ def rollback(
         terminal.print_json({"model": str(model), **event.to_json()})
         return
     terminal.print_line(
-        f"{model}: version {event.version} (was {event.before}), "
+        f"{model}: version {event.version} (before: {event.before}), "
         f"{len(event.about['classes'])} classes"
     )
 
@@ -256,28 +255,28 @@ def rollback(
 # ----------------------------------------------------------------- arguments
 
 
-def _parameters(changes: list[str]) -> dict[str, Any]:
+def _parse_parameters(changes: list[str]) -> dict[str, Any]:
     from cilf.benchmark.config import parse_changes
 
     parameters, stream = parse_changes(changes)
     if stream:
-        raise BadConfig(f"--set stream.{next(iter(stream))} is for a stream: there is none here.")
+        raise BadConfig(f"--set stream.{next(iter(stream))} is for a stream: leave it out.")
     return parameters
 
 
-# ----------------------------------------------------------------- what is shown
+# ----------------------------------------------------------------- output
 
 
-def _findings(findings: Findings) -> dict[str, Any]:
-    found = findings.found
+def _findings_to_json(findings: Findings) -> dict[str, Any]:
+    found = findings.assignments
     clusters = [
         {
             "cluster": number + 1,
             "instances": size,
-            "looks_like": found.looks_like(number),
+            "looks_like": found.nearest_class(number),
             "sheet": None if (sheet := findings.sheet(number)) is None else str(sheet),
         }
-        for number, size in enumerate(found.sizes)
+        for number, size in enumerate(found.cluster_sizes)
     ]
     return {
         "out": str(findings.path),
@@ -286,26 +285,27 @@ def _findings(findings: Findings) -> dict[str, Any]:
         "version": findings.about["version"],
         "n_instances": len(found.ids),
         "n_novel": found.n_novel,
-        "n_kinds": len(found.sizes),
-        "known": found.known,
+        "n_clusters": len(found.cluster_sizes),
+        "known": found.known_counts,
         "clusters": clusters,
     }
 
 
 def _show_findings(findings: Findings, model: Path) -> None:
-    found = findings.found
-    rows = [(name, str(count), "") for name, count in found.known.items()]
-    for number, size in enumerate(found.sizes):
+    found = findings.assignments
+    rows = [(name, str(count), "") for name, count in found.known_counts.items()]
+    for number, size in enumerate(found.cluster_sizes):
         sheet = findings.sheet(number)
-        rows.append((f"new kind {number + 1}", str(size), "" if sheet is None else str(sheet)))
-    terminal.print_table(("class", "instances", "look at"), rows)
-    kinds = f"{len(found.sizes)} kind{'' if len(found.sizes) == 1 else 's'}"
-    new = f"{found.n_novel} are new, of {kinds}" if found.n_novel else "none is new"
-    terminal.print_line(f"{findings.path}: of {len(found.ids)} instances {new}")
+        rows.append((f"cluster {number + 1}", str(size), "" if sheet is None else str(sheet)))
+    terminal.print_table(("class", "instances", "contact sheet"), rows)
+    n_clusters = len(found.cluster_sizes)
+    clusters = f"{n_clusters} cluster{'' if n_clusters == 1 else 's'}"
+    novel = f"{found.n_novel} are novel, in {clusters}" if found.n_novel else "none is novel"
+    terminal.print_line(f"{findings.path}: of {len(found.ids)} instances {novel}")
     if found.n_novel:
         terminal.print_line(
-            f"Write names into {findings.path / 'clusters.csv'} (whole kinds) or "
-            f"{findings.path / 'findings.csv'} (single instances), column 'name'; then: "
+            f"Fill the column 'name' of {findings.path / 'clusters.csv'} (for whole clusters) or "
+            f"of {findings.path / 'findings.csv'} (for single instances). Then run: "
             f"cilf update {model} {findings.path}"
         )
 
@@ -324,15 +324,15 @@ def _show_update(updated: UpdateResult, model: Path, as_json: bool) -> None:
     )
     if updated.changes and not any(change.held_out.n for change in updated.changes):
         terminal.print_line(
-            "This learner holds nothing out: it is measured on what it has learned from, which "
-            "flatters it."
+            "This learner holds no instances out. It is measured on its training instances, which "
+            "overestimates its accuracy."
         )
     if updated.event is None:
         return
     new = ", ".join(updated.new_classes) or "none"
     terminal.print_line(
         f"{model}: version {updated.event.version}, from {updated.n_labels} labels; new classes: "
-        f"{new}; old classes {_loss(updated.loss)}"
+        f"{new}; known classes {_describe_loss(updated.loss)}"
     )
 
 
@@ -340,15 +340,15 @@ def _cells(score: Score) -> tuple[str, str, str]:
     return str(score.n), terminal.number(score.before), terminal.number(score.after)
 
 
-def _loss(loss: float) -> str:
+def _describe_loss(loss: float) -> str:
     if math.isnan(loss):
         return "were not measured"
-    if abs(loss) < SMALLEST:
+    if abs(loss) < SMALLEST_SHOWN:
         return "lose nothing"
     return f"lose {loss:.3f} on average" if loss > 0 else f"gain {-loss:.3f} on average"
 
 
-def _predictions(predicted: Predictions, model: Path, out: Path | None) -> dict[str, Any]:
+def _predictions_to_json(predicted: Predictions, model: Path, out: Path | None) -> dict[str, Any]:
     pairs = zip(predicted.ids.tolist(), predicted.labels.tolist(), strict=True)
     return {
         "model": str(model),
@@ -358,7 +358,7 @@ def _predictions(predicted: Predictions, model: Path, out: Path | None) -> dict[
     }
 
 
-def _history_row(event: Event, sizes: Mapping[int, int]) -> tuple[str, str, str]:
+def _describe_event(event: Event, sizes: Mapping[int, int]) -> tuple[str, str, str]:
     about = event.about
     if event.event == "fit":
         what = f"fit: {about.get('n_labels')} labels from {about.get('data')}"

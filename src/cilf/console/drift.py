@@ -10,7 +10,7 @@ import numpy as np
 
 from cilf.core.types import Array, Floats
 from cilf.workflow.findings import Findings
-from cilf.workflow.models import ModelFolder, load_model
+from cilf.workflow.versions import ModelFolder, load_model
 
 FEWEST = 5  # instances of a class on either side
 MOST = 50
@@ -60,9 +60,9 @@ def _last_seen(earlier: Iterable[Findings]) -> dict[str, Array]:
 
 def _members(findings: Findings) -> dict[str, Array]:
     """Class -> some instances that were taken for it."""
-    found = findings.found
+    found = findings.assignments
     members = {}
-    for label in found.known:
+    for label in found.known_counts:
         rows = np.flatnonzero((found.cluster < 0) & (found.label == label))
         if len(rows) >= FEWEST:
             members[label] = findings.instances(rows[:MOST])

@@ -41,7 +41,7 @@ from cilf.errors import CilfError
 from cilf.learners import LEARNERS
 from cilf.learners.persistence import CURRENT
 from cilf.workflow.findings import Findings
-from cilf.workflow.models import UPDATE, ModelFolder
+from cilf.workflow.versions import UPDATE, ModelFolder
 
 LOCK = "worker.lock"
 IDLE = 0.2  # seconds between looks for work
@@ -167,12 +167,12 @@ class Worker:
             self.model, row.source, folder / "findings", skip_bad=True, overwrite=True
         )
         draw_gallery(folder, findings)
-        found = findings.found
+        found = findings.assignments
         facts = {
             "n": len(found.ids),
             "n_novel": found.n_novel,
-            "kinds": len(found.sizes),
-            "known": found.known,
+            "kinds": len(found.cluster_sizes),
+            "known": found.known_counts,
             "version": findings.about["version"],
             "drift": drifts(self.model, findings, self._earlier(row.id)),
             "seconds": round(time.monotonic() - started, 1),
@@ -197,7 +197,7 @@ class Worker:
                     renames=job.about.get("renames"),
                 )
             except workflow.WouldForget as refused:
-                return refused.outcome.to_json() | {"refused": True, "why": str(refused)}
+                return refused.result.to_json() | {"refused": True, "why": str(refused)}
             assert updated.event is not None
             outcome = updated.to_json() | {"before": updated.event.before}
         self.store.add_lesson(

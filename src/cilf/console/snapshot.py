@@ -22,7 +22,7 @@ SEED = 0
 
 def draw_gallery(folder: Path, findings: Findings) -> Gallery:
     """Write what the page shows of findings."""
-    found = findings.found
+    found = findings.assignments
     X = findings.instances(np.arange(len(found.ids)))
     form = TEXTS if X.ndim == 1 else STRIPS if X.ndim == 2 else IMAGES
     thumbs = [text.encode() for text in excerpts(X).tolist()] if form == TEXTS else _pictures(X)

@@ -1,21 +1,22 @@
-"""What practitioners do with their own data, without a stream: one function for each command.
+"""The practitioner's loop on files: fit, detect, update, predict, and the versions of a model.
 
-``fit`` makes a model folder, ``detect`` finds what is new and writes it down for a person to name,
-``update`` learns the names, ``predict`` uses the model. Models keep every version
-(:class:`ModelFolder`), findings keep the instances (:class:`Findings`).
+``fit`` makes a model folder. ``detect`` finds what is novel in new data and writes findings, in
+which a person names clusters. ``update`` learns these names. ``predict`` uses the model. A model
+keeps every version (:class:`ModelFolder`), findings keep the instances (:class:`Findings`).
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cilf.workflow.findings import Findings, detect
+    from cilf.workflow.detection import detect
+    from cilf.workflow.findings import Findings
     from cilf.workflow.labels import read_labels
     from cilf.workflow.model_fit import FitResult, fit
+    from cilf.workflow.model_summary import ModelSummary, describe
     from cilf.workflow.model_update import UpdateResult, WouldForget, update
-    from cilf.workflow.models import Event, ModelFolder, load_model
-    from cilf.workflow.overview import ModelSummary, describe
     from cilf.workflow.prediction import Predictions, predict
+    from cilf.workflow.versions import Event, ModelFolder, load_model
 
 __all__ = [
     "Event",
@@ -35,11 +36,14 @@ __all__ = [
     "update",
 ]
 
-_HOMES = ("findings", "labels", "model_fit", "model_update", "models", "overview", "prediction")
+_HOMES = (
+    "detection", "findings", "labels", "model_fit", "model_summary", "model_update", "prediction",
+    "versions",
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    """Import a part when first asked for: torch, which learners need, takes seconds to load."""
+    """Import a module on first use, because torch takes seconds to load."""
     if name not in __all__:
         raise AttributeError(f"module 'cilf.workflow' has no attribute {name!r}")
     homes = (import_module(f"cilf.workflow.{home}") for home in _HOMES)

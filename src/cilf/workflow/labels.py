@@ -1,11 +1,11 @@
-"""What people wrote into the tables of a findings folder, or into one of their own.
+"""Labels in files: in the tables of a findings folder, or in a table of one's own.
 
-- In ``findings.csv`` the column ``name`` counts where it is filled. A label that was filled in
-  where there was none (those of new instances are empty) counts too.
-- In ``clusters.csv`` the column ``name`` is the name of all members of a new kind, but for those
-  that have a name of their own.
-- In any other table, ``identity`` and ``label`` count.
-- The name ``-`` leaves an instance, or a new kind, out.
+- In ``findings.csv``, the column ``name`` holds the label of an instance. A novel instance, whose
+  column ``label`` is empty at first, may get its label there instead.
+- In ``clusters.csv``, the column ``name`` holds the label of all members of a cluster. The name of
+  an instance takes precedence over the name of its cluster.
+- In any other table, the columns ``identity`` and ``label`` count.
+- The name ``-`` leaves out an instance or a cluster.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from pathlib import Path
 
 import numpy as np
 
-from cilf.core.names import check_name, normalize_name
+from cilf.core import validation
 from cilf.core.notices import notice
+from cilf.core.spelling import as_compared
 from cilf.data.spreadsheets import Row, Sheet, read_sheet
 from cilf.errors import BadInput
-from cilf.workflow.findings import CLUSTERS, HEAD, ROWS, Findings, Found
+from cilf.workflow.findings import CLUSTERS, HEAD, ROWS, Assignments, Findings
 
 LEFT_OUT = "-"
 MOST_LISTED = 3
 
-Named = dict[int, str]  # row of the findings, or number of a new kind from 0 -> name
+Names = dict[int, str]  # row of the findings, or number of a cluster from 0 -> name
 
 
 def read_labels(
@@ -41,25 +42,26 @@ def read_labels(
         :func:`cilf.workflow.update` takes them.
     """
     path = Path(source).expanduser()
-    about = Findings.open(_folder(path, findings))
+    opened = Findings.open(_find_folder(path, findings))
+    found = opened.assignments
     if path.is_dir():
-        rows, clusters = _instance_names(read_sheet(path / ROWS), about.found), {}
+        rows, clusters = _read_instance_names(read_sheet(path / ROWS), found), {}
         if (path / CLUSTERS).is_file():
-            clusters = _cluster_names(read_sheet(path / CLUSTERS), about.found)
+            clusters = _read_cluster_names(read_sheet(path / CLUSTERS), found)
     else:
-        rows, clusters = _names_in(read_sheet(path), about.found)
-    named = _members(clusters, about.found) | rows
-    ids = about.found.ids.tolist()
-    labels = {ids[row]: name for row, name in named.items() if name != LEFT_OUT}
+        rows, clusters = _read_names(read_sheet(path), found)
+    names = _name_members(clusters, found) | rows
+    ids = found.ids.tolist()
+    labels = {ids[row]: name for row, name in names.items() if name != LEFT_OUT}
     if not labels:
         raise BadInput(
             f"{path} names nothing: write names into the column 'name' of {CLUSTERS} (for all "
             f"members of a cluster) or of {ROWS} (for single instances)."
         )
-    return about, labels
+    return opened, labels
 
 
-def _folder(path: Path, findings: str | Path | None) -> Path:
+def _find_folder(path: Path, findings: str | Path | None) -> Path:
     if findings is not None:
         return Path(findings).expanduser()
     if not path.exists():
@@ -72,15 +74,15 @@ def _folder(path: Path, findings: str | Path | None) -> Path:
     return folder
 
 
-def _names_in(sheet: Sheet, found: Found) -> tuple[Named, Named]:
-    """The names of instances and of new kinds in a table."""
+def _read_names(sheet: Sheet, found: Assignments) -> tuple[Names, Names]:
+    """Read the names of instances and of clusters in a table."""
     columns = set(sheet.columns)
     if {"identity", "name"} <= columns:
-        return _instance_names(sheet, found), {}
+        return _read_instance_names(sheet, found), {}
     if {"identity", "label"} <= columns:
-        return _collected(sheet, "label", _row_of(sheet, found)), {}
+        return _collect(sheet, "label", _match_rows(sheet, found)), {}
     if {"cluster", "name"} <= columns:
-        return {}, _cluster_names(sheet, found)
+        return {}, _read_cluster_names(sheet, found)
     listed = ", ".join(map(repr, sheet.columns))
     raise BadInput(
         f"{sheet.path} has the columns {listed}: it needs 'identity' and 'label' (or 'name'), or "
@@ -88,14 +90,14 @@ def _names_in(sheet: Sheet, found: Found) -> tuple[Named, Named]:
     )
 
 
-def _instance_names(sheet: Sheet, found: Found) -> Named:
+def _read_instance_names(sheet: Sheet, found: Assignments) -> Names:
     for column in ("identity", "name"):
         _require_column(sheet, column)
-    row_of = _row_of(sheet, found)
-    names = _collected(sheet, "name", row_of)
+    row_of = _match_rows(sheet, found)
+    names = _collect(sheet, "name", row_of)
     if "label" not in sheet.columns:
         return names
-    written = {row_of[row.line]: normalize_name(row.cells["label"]) for row in sheet.rows}
+    written = {row_of[row.line]: as_compared(row.cells["label"]) for row in sheet.rows}
     new = {i: label for i, label in written.items() if label and found.cluster[i] >= 0}
     for i, label in new.items():
         if names.setdefault(i, label) != label:
@@ -103,28 +105,30 @@ def _instance_names(sheet: Sheet, found: Found) -> Named:
                 f"{sheet.path} gives {str(found.ids[i])!r} the label {label!r} and the name "
                 f"{names[i]!r}: clear one of them."
             )
-    _tell_changed(sheet, written, names, found)
+    _report_changed_labels(sheet, written, names, found)
     return names
 
 
-def _tell_changed(sheet: Sheet, written: Mapping[int, str], names: Named, found: Found) -> None:
-    """Say that a known label was changed in vain: a spreadsheet may have changed it by itself."""
+def _report_changed_labels(
+    sheet: Sheet, written: Mapping[int, str], names: Names, found: Assignments
+) -> None:
+    """Report labels of known instances that were changed, maybe by a spreadsheet."""
     changed = [
         str(found.ids[i])
         for i, label in written.items()
-        if found.cluster[i] < 0 and i not in names and label != normalize_name(str(found.label[i]))
+        if found.cluster[i] < 0 and i not in names and label != as_compared(str(found.label[i]))
     ]
     if changed:
         notice(
             f"{sheet.path}: the label of {len(changed)} known instances was changed "
-            f"({_some(changed)}), which does not count: write the right one into 'name'."
+            f"({_list_some(changed)}), which does not count: write the right one into 'name'."
         )
 
 
-def _cluster_names(sheet: Sheet, found: Found) -> Named:
+def _read_cluster_names(sheet: Sheet, found: Assignments) -> Names:
     for column in ("cluster", "name"):
         _require_column(sheet, column)
-    n_clusters = len(found.sizes)
+    n_clusters = len(found.cluster_sizes)
     number_of = {}
     for row in sheet.rows:
         text = row.cells["cluster"].removesuffix(".0")  # as some spreadsheets write numbers
@@ -134,7 +138,7 @@ def _cluster_names(sheet: Sheet, found: Found) -> Named:
                 f"{n_clusters}, counted from 1."
             )
         number_of[row.line] = int(text) - 1
-    return _collected(sheet, "name", number_of)
+    return _collect(sheet, "name", number_of)
 
 
 def _require_column(sheet: Sheet, column: str) -> None:
@@ -145,14 +149,14 @@ def _require_column(sheet: Sheet, column: str) -> None:
         )
 
 
-def _row_of(sheet: Sheet, found: Found) -> dict[int, int]:
-    """Line of a table -> row of the findings."""
+def _match_rows(sheet: Sheet, found: Assignments) -> dict[int, int]:
+    """Match each line of a table to a row of the findings."""
     row_of = {identity: row for row, identity in enumerate(found.ids.tolist())}
     stripped = {identity.strip(): row for identity, row in row_of.items()}
     known = stripped if len(stripped) == len(row_of) else row_of
     unknown = [row for row in sheet.rows if row.cells["identity"] not in known]
     if unknown:
-        listed = _some([f"{row.cells['identity']!r} in line {row.line}" for row in unknown])
+        listed = _list_some([f"{row.cells['identity']!r} in line {row.line}" for row in unknown])
         raise BadInput(
             f"{sheet.path} has identities that the findings do not hold ({listed}): correct them, "
             "or name the findings they are from with --findings."
@@ -160,30 +164,30 @@ def _row_of(sheet: Sheet, found: Found) -> dict[int, int]:
     return {row.line: known[row.cells["identity"]] for row in sheet.rows}
 
 
-def _collected(sheet: Sheet, column: str, target: Mapping[int, int]) -> Named:
-    """What each line with something in this column names, and how."""
-    named: Named = {}
+def _collect(sheet: Sheet, column: str, target: Mapping[int, int]) -> Names:
+    """Collect the names in a column, by what each line is about."""
+    names: Names = {}
     for row in sheet.rows:
-        name = normalize_name(row.cells[column])
+        name = as_compared(row.cells[column])
         if not name:
             continue
         _check_name(sheet, row, name)
-        if named.setdefault(target[row.line], name) != name:
+        if names.setdefault(target[row.line], name) != name:
             raise BadInput(
                 f"{sheet.path} gives {row.cells.get('identity') or row.cells['cluster']!r} two "
-                f"names, {named[target[row.line]]!r} and {name!r} (line {row.line}): clear one."
+                f"names, {names[target[row.line]]!r} and {name!r} (line {row.line}): clear one."
             )
-    return named
+    return names
 
 
 def _check_name(sheet: Sheet, row: Row, name: str) -> None:
     try:
-        check_name(name)
+        validation.labels([name], n=1, name="name")
     except BadInput as error:
         raise BadInput(f"{sheet.path}, line {row.line}: {error}") from error
 
 
-def _members(clusters: Mapping[int, str], found: Found) -> Named:
+def _name_members(clusters: Mapping[int, str], found: Assignments) -> Names:
     return {
         row: name
         for cluster, name in clusters.items()
@@ -191,6 +195,6 @@ def _members(clusters: Mapping[int, str], found: Found) -> Named:
     }
 
 
-def _some(names: Sequence[str]) -> str:
+def _list_some(names: Sequence[str]) -> str:
     more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
     return ", ".join(names[:MOST_LISTED]) + more

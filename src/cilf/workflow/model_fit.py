@@ -14,9 +14,9 @@ from cilf.core.types import Array
 from cilf.errors import BadInput
 from cilf.learners import make
 from cilf.workflow.comparison import Score
-from cilf.workflow.models import FIT, Event, ModelFolder, Taught
+from cilf.workflow.input_data import read_labelled
 from cilf.workflow.prediction import count_labels
-from cilf.workflow.reading import describe_reading, read_labelled
+from cilf.workflow.versions import FIT, Event, LabelTable, ModelFolder
 
 
 @dataclass(frozen=True)
@@ -73,12 +73,12 @@ def fit(
         "labels": count_labels(dataset.train.y),
         "new_classes": made.classes_.tolist(),
         "held_out": {label: score.to_json() for label, score in accuracy.items()},
-        "reading": describe_reading(dataset),
+        "columns": list(dataset.columns),
         "note": note,
     }
-    with model.changing():
+    with model.lock():
         _require_new(model, again)
-        event = model.add(made, FIT, about, Taught(dataset.train.ids, dataset.train.y))
+        event = model.add(made, FIT, about, LabelTable(dataset.train.ids, dataset.train.y))
     return FitResult(event, len(dataset.train), accuracy)
 
 

@@ -11,15 +11,22 @@ from typing import Any
 import numpy as np
 
 from cilf.core import validation
-from cilf.core.names import check_names, normalize_name
 from cilf.core.notices import notice
+from cilf.core.spelling import as_compared, check_spelling
 from cilf.core.types import Array
 from cilf.data import Instances
 from cilf.errors import BadInput
-from cilf.workflow.comparison import ClassChange, hurt, mean_loss, too_much, update_and_compare
+from cilf.learners import Learner
+from cilf.workflow.comparison import (
+    ClassChange,
+    explain_refusal,
+    mean_loss,
+    select_losses,
+    update_and_compare,
+)
 from cilf.workflow.findings import Findings
-from cilf.workflow.models import UPDATE, Event, ModelFolder, Taught, renamed
 from cilf.workflow.prediction import count_labels
+from cilf.workflow.versions import UPDATE, Event, LabelTable, ModelFolder, combine_renames
 
 TOLERANCE = 0.05  # accuracy that known classes may lose on average
 MOST_LISTED = 3
@@ -59,11 +66,11 @@ class UpdateResult:
 
 
 class WouldForget(BadInput):
-    """An update would cost the known classes too much; ``outcome`` says how much."""
+    """An update would cost the known classes too much; ``result`` says how much."""
 
-    def __init__(self, message: str, outcome: UpdateResult) -> None:
+    def __init__(self, message: str, result: UpdateResult) -> None:
         super().__init__(message)
-        self.outcome = outcome
+        self.result = result
 
 
 def update(
@@ -94,35 +101,50 @@ def update(
     folder = ModelFolder.open(model)
     if isinstance(data, Findings):
         _require_same_model(folder, data)
-    with folder.changing():
+    with folder.lock():
         learner = folder.learner()
         if renames:
             learner.rename(dict(renames.items()))
-        former = renamed(folder.former_names(), renames or {})
+        former = combine_renames(folder.former_names(), renames or {})
         named = _use_present_names(_check_labels(labels), former)
-        known = learner.classes_.tolist()
-        check_names(named.values(), known)
+        check_spelling(named.values(), learner.classes_.tolist())
         if isinstance(data, Findings):
             named = _drop_learned(folder, data, named, former)
-        X, lesson = _select(data, named)
-        changes = update_and_compare(learner, X, lesson.labels)
-        arrived = learner.classes_.tolist()[len(known) :]
-        outcome = UpdateResult(None, len(named), arrived, changes)
-        problem = too_much(changes, tolerance)
-        for change in hurt(changes, tolerance):
-            notice(f"class {change.label!r} loses {change.loss:.3f}: look at its new instances")
-        if problem and not force:
-            raise WouldForget(
-                f"{model} stays as it is: {problem}, more than {tolerance:g} allows: look for "
-                "wrong labels, name more instances, or keep it anyway (--force).",
-                outcome,
-            )
-        about = {"source": str(source), **_origin(data)}
-        about |= {"n_labels": len(named), "labels": count_labels(lesson.labels)}
-        about |= {"new_classes": arrived, "changes": [change.to_json() for change in changes]}
-        about |= {"forced": problem is not None, "note": note}
+        X, learned = _select(data, named)
+        result = _learn(learner, X, learned.labels)
+        forced = _check_losses(folder, result, tolerance, force)
+        about = {
+            "source": str(source),
+            **_origin(data),
+            "n_labels": result.n_labels,
+            "labels": count_labels(learned.labels),
+            "new_classes": result.new_classes,
+            "changes": [change.to_json() for change in result.changes],
+            "forced": forced,
+            "note": note,
+        }
         about |= {"renamed": dict(renames)} if renames else {}
-        return replace(outcome, event=folder.add(learner, UPDATE, about, lesson))
+        return replace(result, event=folder.add(learner, UPDATE, about, learned))
+
+
+def _learn(learner: Learner, X: Array, y: Array) -> UpdateResult:
+    n_known = len(learner.classes_)
+    changes = update_and_compare(learner, X, y)
+    return UpdateResult(None, len(y), learner.classes_.tolist()[n_known:], changes)
+
+
+def _check_losses(folder: ModelFolder, result: UpdateResult, tolerance: float, force: bool) -> bool:
+    """Whether the update costs too much but is forced; refused if it is not forced."""
+    for change in select_losses(result.changes, tolerance):
+        notice(f"class {change.label!r} loses {change.loss:.3f}: look at its new instances")
+    problem = explain_refusal(result.changes, tolerance)
+    if problem and not force:
+        raise WouldForget(
+            f"{folder.path} stays as it is: {problem}, more than {tolerance:g} allows: look for "
+            "wrong labels, name more instances, or keep it anyway (--force).",
+            result,
+        )
+    return problem is not None
 
 
 def _require_same_model(folder: ModelFolder, findings: Findings) -> None:
@@ -137,13 +159,13 @@ def _check_labels(labels: Labels) -> dict[str, str]:
     if not labels:
         raise BadInput("labels is empty: give the class of at least one instance.")
     names = validation.labels(list(labels.values()), n=len(labels), kind="U", name="labels")
-    return dict(zip(labels, map(normalize_name, names.tolist()), strict=True))
+    return dict(zip(labels, map(as_compared, names.tolist()), strict=True))
 
 
 def _use_present_names(labels: Labels, former: Mapping[str, str]) -> dict[str, str]:
     """Replace former names of classes by the present ones."""
     for name in sorted(set(labels.values()) & former.keys()):
-        notice(f"{name!r} is called {former[name]!r} now: that is what is learned")
+        notice(f"{name!r} is called {former[name]!r} now: its instances are learned as such")
     return {identity: former.get(label, label) for identity, label in labels.items()}
 
 
@@ -154,7 +176,7 @@ def _drop_learned(
     known: dict[str, str] = {}
     for event in folder.lineage():
         if event.about.get("findings") == findings.id:
-            past = folder.taught(event.version)
+            past = folder.labels(event.version)
             names = (former.get(label, label) for label in past.labels.tolist())
             known |= zip(past.ids.tolist(), names, strict=True)
     fresh = {i: label for i, label in labels.items() if known.get(i.strip()) != label}
@@ -168,9 +190,9 @@ def _drop_learned(
     return fresh
 
 
-def _select(data: Findings | Instances, labels: Labels) -> tuple[Array, Taught]:
+def _select(data: Findings | Instances, labels: Labels) -> tuple[Array, LabelTable]:
     """The labelled instances, in the order of the data."""
-    ids = data.found.ids if isinstance(data, Findings) else data.ids.astype(str)
+    ids = data.assignments.ids if isinstance(data, Findings) else data.ids.astype(str)
     row_of = {identity: row for row, identity in enumerate(ids.tolist())}
     unknown = [repr(identity) for identity in labels if identity not in row_of]
     if unknown:
@@ -182,7 +204,7 @@ def _select(data: Findings | Instances, labels: Labels) -> tuple[Array, Taught]:
     rows = np.array(sorted(row_of[identity] for identity in labels), dtype=np.int64)
     X = data.instances(rows) if isinstance(data, Findings) else data.X[rows]
     names = [labels[identity] for identity in ids[rows].tolist()]
-    return X, Taught(ids[rows], np.array(names, dtype=str))
+    return X, LabelTable(ids[rows], np.array(names, dtype=str))
 
 
 def _origin(data: Findings | Instances) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from pathlib import Path
 from cilf.core.files import make_folder, replace_file, writing
 from cilf.core.types import Array
 from cilf.data.spreadsheets import format_csv
-from cilf.workflow.models import load_model
-from cilf.workflow.reading import read_new
+from cilf.workflow.input_data import read_new
+from cilf.workflow.versions import load_model
 
 
 @dataclass(frozen=True)

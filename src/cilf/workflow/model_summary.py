@@ -1,4 +1,4 @@
-"""What there is to know about a model: its classes, their sizes, its history."""
+"""The summary of a model: its classes, their sizes and its history."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cilf.learners import Learner
-from cilf.workflow.models import Event, ModelFolder
+from cilf.workflow.versions import Event, ModelFolder
 
 
 @dataclass(frozen=True)
@@ -17,10 +17,10 @@ class KnownClass:
     """A class of a model.
 
     Attributes:
-        label: its name.
-        since: the version that it came with.
-        n_labels: instances that were taught under this name.
-        n_kept: instances of it that the model keeps.
+        label: the name of the class.
+        since: the version that learned the class first.
+        n_labels: the number of labels of this class that the model has learned.
+        n_kept: the number of instances of this class that the model keeps.
     """
 
     label: str
@@ -31,7 +31,7 @@ class KnownClass:
 
 @dataclass(frozen=True)
 class ModelSummary:
-    """What there is to know about a model."""
+    """The classes, sizes and history of a model."""
 
     path: Path
     learner: str
@@ -54,10 +54,10 @@ class ModelSummary:
 
 
 def describe(model: str | Path) -> ModelSummary:
-    """The classes, sizes and history of a model."""
+    """Summarize a model."""
     folder = ModelFolder.open(model)
     events = folder.events()
-    current = events[-1].version  # whatever others make of the model meanwhile
+    current = events[-1].version  # of this history, even if another command changes the model now
     learner, lineage = folder.learner(current), folder.lineage(current)
     versions = [event.version for event in events if event.makes_version]
     return ModelSummary(
@@ -65,24 +65,24 @@ def describe(model: str | Path) -> ModelSummary:
         learner=learner.name,
         shape=learner.instance_shape,
         current=current,
-        classes=_known_classes(learner, lineage),
+        classes=_summarize_classes(learner, lineage),
         events=events,
         sizes={number: folder.size(number) for number in versions},
     )
 
 
-def _known_classes(learner: Learner, lineage: Sequence[Event]) -> list[KnownClass]:
+def _summarize_classes(learner: Learner, lineage: Sequence[Event]) -> list[KnownClass]:
     kept = learner.remembered()
     n_kept = Counter() if kept is None else Counter(kept.y.tolist())
-    taught: Counter[str] = Counter()
+    n_labels: Counter[str] = Counter()
     since: dict[str, int] = {}
     for event in lineage:
         names = event.about.get("renamed", {})
-        taught = Counter({names.get(label, label): n for label, n in taught.items()})
+        n_labels = Counter({names.get(label, label): n for label, n in n_labels.items()})
         since = {names.get(label, label): version for label, version in since.items()}
-        taught.update(event.about.get("labels", {}))
+        n_labels.update(event.about.get("labels", {}))
         since |= dict.fromkeys(event.about.get("new_classes", ()), event.version)
     return [
-        KnownClass(label, since.get(label, lineage[0].version), taught[label], n_kept[label])
+        KnownClass(label, since.get(label, lineage[0].version), n_labels[label], n_kept[label])
         for label in learner.classes_.tolist()
     ]

@@ -1,16 +1,16 @@
-"""Model folders: versions side by side, a pointer to the current one, a log of where they are from.
+"""Model folders: all versions side by side, a pointer to the current one, and a log.
 
 ::
 
     MODEL/
       current           the number of the version in use, such as 0002
-      log.jsonl         one line for each fit, update and rollback: when, and from which labels
-      versions/0001/    what ``learner.save`` wrote, and labels.csv: what was taught, by identity
-      lock              held by whoever changes the model
+      log.jsonl         one line for each fit, update and rollback: its time and its labels
+      versions/0001/    what ``learner.save`` wrote, and labels.csv: the labels it was trained on
+      lock              held by the command that changes the model
 
-A change writes the new version under another name, gives it its own, adds a line to the log and
-then replaces ``current``, each in one step. So whatever kills it, the model is as it was or as it
-should be; what the log says beyond the pointer never came about.
+A change writes the new version under a temporary name, renames it, adds a line to the log and then
+replaces ``current``. Each step is atomic, so a command that is killed leaves the model as it was or
+as it should be. A log line that ``current`` does not point to does not count.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from cilf.errors import BadInput
 from cilf.learners import Learner, load
 from cilf.learners.persistence import CURRENT, HEAD, VERSIONS, current_version
 
+FORMAT = 2
 LOG, LOCK, LABELS = "log.jsonl", "lock", "labels.csv"
 OURS = frozenset({CURRENT, VERSIONS, LOG, LOCK, CURRENT + PENDING, LOG + PENDING})
 FIT, UPDATE, ROLLBACK = "fit", "update", "rollback"
@@ -43,14 +44,14 @@ FIT, UPDATE, ROLLBACK = "fit", "update", "rollback"
 
 @dataclass(frozen=True)
 class Event:
-    """Something that made a version the current one.
+    """A log entry: a command that made a version the current one.
 
     Attributes:
         event: "fit", "update" or "rollback".
-        version: that is current from then on.
-        before: that was current until then; None for the first.
-        time: when, in UTC.
-        about: where labels came from, how many, and what they changed; as JSON holds it.
+        version: the version that became the current one.
+        before: the version that was current before; None for the first event.
+        time: the time in UTC.
+        about: the origin of the labels, their number and what they changed, as JSON values.
     """
 
     event: str
@@ -71,12 +72,13 @@ class Event:
 
     @property
     def makes_version(self) -> bool:
+        """Whether the event made a new version."""
         return self.event != ROLLBACK
 
 
 @dataclass(frozen=True)
-class Taught:
-    """Labelled instances by identity."""
+class LabelTable:
+    """Labels by the identity of the instance."""
 
     ids: Array  # (n,)
     labels: Array  # (n,)
@@ -90,7 +92,7 @@ class ModelFolder:
 
     @classmethod
     def open(cls, path: str | Path) -> ModelFolder:
-        """The model in this folder; refused if there is none, or one without versions."""
+        """Open the model in a folder; a folder without a model with versions is refused."""
         model = cls(path)
         if not model.exists():
             if (model.path / HEAD).is_file():
@@ -100,18 +102,23 @@ class ModelFolder:
                 )
             what = "is no model" if model.path.is_dir() else "is not there"
             raise BadInput(f"{path} {what}: name a folder that 'cilf fit' made.")
-        model.events()
+        version = model.events()[0].about.get("format")
+        if version != FORMAT:
+            raise BadInput(
+                f"{path} has a model of format {version!r}, this cilf reads format {FORMAT}: fit "
+                "it again."
+            )
         return model
 
     def exists(self) -> bool:
-        """Whether there is a version to use."""
+        """Whether the folder holds a version to use."""
         return (self.path / CURRENT).is_file()
 
-    # ------------------------------------------------------------- what there is
+    # ------------------------------------------------------------- versions and history
 
     @property
     def id(self) -> str:
-        """What tells this model from every other, wherever it is moved to."""
+        """The identifier of the model, which it keeps when the folder is moved."""
         return str(self.events()[0].about["model_id"])
 
     @property
@@ -120,17 +127,17 @@ class ModelFolder:
         return int(current_version(self.path).name)
 
     def events(self) -> list[Event]:
-        """What happened to the model, in order."""
-        current = self.current  # read first: somebody may add to the log, and then set it
-        events = self._logged()
-        if events and events[-1].version != current:  # the pointer is not set yet, or never will be
+        """The log entries that count, in order."""
+        current = self.current  # read before the log, which another command writes first
+        events = self._read_log()
+        if events and events[-1].version != current:  # the pointer was not set, or not yet
             events.pop()
         if not events or events[-1].version != current:
-            raise self._damaged(f"{LOG} does not lead to version {current}")
+            raise self._damage_error(f"{LOG} does not lead to version {current}")
         return events
 
-    def made_by(self, number: int) -> Event:
-        """What made a version."""
+    def creation(self, number: int) -> Event:
+        """The event that made a version."""
         made = {event.version: event for event in self.events() if event.makes_version}
         if number not in made:
             known = ", ".join(map(str, made))
@@ -138,45 +145,43 @@ class ModelFolder:
         return made[number]
 
     def lineage(self, number: int | None = None) -> list[Event]:
-        """The fit that a version comes from, and every update since."""
-        event = self.made_by(self.current if number is None else number)
+        """The fit that a version comes from, and all updates since then."""
+        event = self.creation(self.current if number is None else number)
         back = [event]
         while event.event != FIT and event.before is not None:
-            event = self.made_by(event.before)
+            event = self.creation(event.before)
             back.append(event)
         return back[::-1]
 
     def former_names(self) -> dict[str, str]:
-        """Names that classes of the current version had before -> what they are called now."""
+        """The present name of each former name of a class of the current version."""
         now: dict[str, str] = {}
         for event in self.lineage():
-            now = renamed(now, event.about.get("renamed", {}))
+            now = combine_renames(now, event.about.get("renamed", {}))
         return now
 
     def version_path(self, number: int) -> Path:
         return self.path / VERSIONS / f"{number:04d}"
 
     def size(self, number: int) -> int:
-        """Bytes that a version takes on disk."""
+        """The bytes that a version takes on disk."""
         return sum(file.stat().st_size for file in self.version_path(number).iterdir())
 
     def learner(self, number: int | None = None) -> Learner:
-        """The learner of a version, the current one if None."""
+        """Load the learner of a version; of the current one if None."""
         return load(self.version_path(self.current if number is None else number))
 
-    def taught(self, number: int) -> Taught:
-        """What a version was taught beyond the one it comes from."""
+    def labels(self, number: int) -> LabelTable:
+        """The labels that a version was trained on beyond those of its predecessor."""
         rows = [row.cells for row in read_sheet(self.version_path(number) / LABELS).rows]
-        return Taught(
-            ids=_texts(row["identity"] for row in rows),
-            labels=_texts(row["label"] for row in rows),
-        )
+        ids, labels = ([row[column] for row in rows] for column in ("identity", "label"))
+        return LabelTable(np.array(ids, dtype=str), np.array(labels, dtype=str))
 
-    # ------------------------------------------------------------- what changes it
+    # ------------------------------------------------------------- changes
 
     @contextmanager
-    def changing(self) -> Iterator[None]:
-        """Keep everybody else from changing the model inside the block."""
+    def lock(self) -> Iterator[None]:
+        """Keep other commands from changing the model inside the block."""
         self.require_room()
         make_folder(self.path)
         with writing(self.path):
@@ -188,36 +193,40 @@ class ModelFolder:
                 raise BadInput(
                     f"another command is changing {self.path}: wait until it is done."
                 ) from None
-            self._clean()
+            self._remove_unfinished()
             yield
 
-    def add(self, learner: Learner, event: str, about: Mapping[str, Any], taught: Taught) -> Event:
-        """Make this learner the next version, and the current one; only inside ``changing``."""
+    def add(
+        self, learner: Learner, event: str, about: Mapping[str, Any], labels: LabelTable
+    ) -> Event:
+        """Add a learner as the next version and make it current; call it inside ``lock``."""
         events = self.events() if self.exists() else []
         number = 1 + max((past.version for past in events), default=0)
-        rows = zip(taught.ids.tolist(), taught.labels.tolist(), strict=True)
+        rows = zip(labels.ids.tolist(), labels.labels.tolist(), strict=True)
         pending = self.path / VERSIONS / f"{number:04d}{PENDING}"
         with writing(self.path):
             learner.save(pending)
             replace_file(pending / LABELS, format_csv(("identity", "label"), rows))
             put_folder(pending, self.version_path(number))
-        model = {"model_id": self.id if events else uuid.uuid4().hex} if event == FIT else {}
-        about = {**model, **about, "cilf": installed_version("cilf")}
+        own: dict[str, Any] = {}
+        if event == FIT:
+            own = {"format": FORMAT, "model_id": self.id if events else uuid.uuid4().hex}
+        about = {**own, **about, "cilf": installed_version("cilf")}
         return self._point_at(number, event, about, events)
 
     def rollback(self, to: int | None = None, note: str | None = None) -> Event:
-        """Go back to an earlier version, the one this comes from if None; none is removed."""
-        with self.changing():
+        """Make an earlier version current, the predecessor if None; no version is removed."""
+        with self.lock():
             current = self.current
-            wanted = self.made_by(current).before if to is None else to
+            wanted = self.creation(current).before if to is None else to
             if wanted is None:
                 raise BadInput(
                     f"{self.path} is at version {current}, the first: there is no earlier one."
                 )
-            self.made_by(wanted)
+            self.creation(wanted)
             if wanted == current:
                 raise BadInput(f"{self.path} is at version {current} already: name another one.")
-            learner = self.learner(wanted)  # a damaged version is no place to go back to
+            learner = self.learner(wanted)  # refuses a damaged version
             about = {"classes": learner.classes_.tolist(), "note": note}
             return self._point_at(wanted, ROLLBACK, about, self.events())
 
@@ -225,29 +234,29 @@ class ModelFolder:
         self, number: int, event: str, about: Mapping[str, Any], past: list[Event]
     ) -> Event:
         time = datetime.now(UTC).isoformat(timespec="seconds")
-        happened = Event(event, number, past[-1].version if past else None, time, about)
+        entry = Event(event, number, past[-1].version if past else None, time, about)
         with writing(self.path):
-            self._write_log([*past, happened])
+            self._write_log([*past, entry])
             replace_file(self.path / CURRENT, f"{number:04d}\n".encode())
-        return happened
+        return entry
 
     # ------------------------------------------------------------- files
 
-    def _logged(self) -> list[Event]:
+    def _read_log(self) -> list[Event]:
         try:
             lines = (self.path / LOG).read_text(encoding="utf-8").splitlines()
             return [Event.from_json(json.loads(line)) for line in lines]
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise self._damaged(f"{LOG} does not read") from error
+            raise self._damage_error(f"{LOG} cannot be read") from error
 
     def _write_log(self, events: list[Event]) -> None:
         lines = [json.dumps(event.to_json(), allow_nan=False) + "\n" for event in events]
         replace_file(self.path / LOG, "".join(lines).encode())
 
-    def _clean(self) -> None:
-        """Remove what a killed command has left: it never became current."""
-        if not self.exists() and (self.path / LOG).exists() and len(self._logged()) > 1:
-            raise self._damaged(f"{CURRENT} is missing")
+    def _remove_unfinished(self) -> None:
+        """Remove versions that a killed command left behind before they became current."""
+        if not self.exists() and (self.path / LOG).exists() and len(self._read_log()) > 1:
+            raise self._damage_error(f"{CURRENT} is missing")
         events = self.events() if self.exists() else []
         last = max((event.version for event in events), default=0)
         versions = self.path / VERSIONS
@@ -255,7 +264,7 @@ class ModelFolder:
             name = path.name.removesuffix(PENDING)
             if name.isdecimal() and int(name) > last:
                 shutil.rmtree(path)
-        if events and len(events) < len(self._logged()):
+        if events and len(events) < len(self._read_log()):
             self._write_log(events)
 
     def require_room(self) -> None:
@@ -270,51 +279,45 @@ class ModelFolder:
                 "model."
             )
 
-    def _damaged(self, why: str) -> BadInput:
+    def _damage_error(self, why: str) -> BadInput:
         return BadInput(f"the model in {self.path} is damaged ({why}): restore it from a copy.")
 
 
-def renamed(now: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
-    """Former names of classes -> present ones, after these classes got other names.
+def combine_renames(past: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
+    """Combine renames, ``{former: present}``, with newer ones.
 
-    >>> renamed({"dgo": "dog"}, {"dog": "hound"})
+    >>> combine_renames({"dgo": "dog"}, {"dog": "hound"})
     {'dgo': 'hound', 'dog': 'hound'}
-    >>> renamed({"dog": "hound"}, {"hound": "dog"})
+    >>> combine_renames({"dog": "hound"}, {"hound": "dog"})
     {'hound': 'dog'}
     """
-    after = {former: names.get(name, name) for former, name in now.items()} | dict(names)
-    given = set(names.values())
-    return {former: name for former, name in after.items() if former not in given}
-
-
-def _texts(values: Iterator[str]) -> Array:
-    return np.array(list(values), dtype=str)
+    after = {former: new.get(name, name) for former, name in past.items()} | dict(new)
+    present = set(new.values())
+    return {former: name for former, name in after.items() if former not in present}
 
 
 @dataclass(frozen=True)
-class Loaded:
-    """A learner to use, and what is known about how it was fitted.
+class LoadedModel:
+    """A learner to use, and the columns that it was fitted on.
 
     Attributes:
-        path: of the model.
-        learner: of its current version.
-        id: the model's; "" if it has no versions.
+        learner: the learner of the current version.
+        id: the identifier of the model; "" if it has no versions.
         version: the number of the version; None if there are none.
-        reading: how the data it was fitted on were read, see ``service.reading``.
+        columns: the columns of the table that it was fitted on; none if it was no table.
     """
 
-    path: Path
     learner: Learner
     id: str = ""
     version: int | None = None
-    reading: Mapping[str, Any] = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
 
 
-def load_model(path: str | Path) -> Loaded:
-    """The current version of a model, or a model without versions, to detect and predict with."""
+def load_model(path: str | Path) -> LoadedModel:
+    """Load the current version of a model, or a model without versions."""
     if not ModelFolder(path).exists() and (Path(path) / HEAD).is_file():
-        return Loaded(Path(path), load(path))
+        return LoadedModel(load(path))
     model = ModelFolder.open(path)
     number = model.current
-    reading = model.lineage(number)[0].about.get("reading", {})
-    return Loaded(Path(path), model.learner(number), model.id, number, reading)
+    columns = tuple(model.lineage(number)[0].about.get("columns", ()))
+    return LoadedModel(model.learner(number), model.id, number, columns)

@@ -16,7 +16,7 @@ from cilf import workflow
 from cilf.errors import BadInput
 from cilf.learners.iforest import IForest
 from cilf.workflow import ModelFolder
-from cilf.workflow.models import Taught
+from cilf.workflow.versions import LabelTable
 
 
 def names(folder: Path) -> list[str]:
@@ -38,18 +38,18 @@ def test_history_says_where_labels_came_from(named_points: Path) -> None:
     assert (fitted.event, fitted.version, fitted.before) == ("fit", 1, None)
     assert fitted.about["n_labels"] == 96
     assert fitted.about["labels"] == {"left": 48, "right": 48}
-    assert fitted.about["reading"] == {"columns": ["x", "y"]}
+    assert fitted.about["columns"] == ["x", "y"]
     assert (updated.event, updated.version, updated.before) == ("update", 2, 1)
     assert updated.about["source"] == "found"
     assert updated.about["findings"] == workflow.Findings("found").id
     assert updated.about["labels"] == {"up": 30, "down": 30}
     assert (updated.about["note"], updated.about["forced"]) == ("first round", False)
-    taught = model.taught(2)
-    assert sorted(taught.ids.tolist()) == sorted(
+    learned = model.labels(2)
+    assert sorted(learned.ids.tolist()) == sorted(
         f"{kind}-{i}" for kind in ("up", "down") for i in range(30)
     )
     assert all(
-        i.startswith(label) for i, label in zip(taught.ids.tolist(), taught.labels, strict=True)
+        i.startswith(label) for i, label in zip(learned.ids.tolist(), learned.labels, strict=True)
     )
 
 
@@ -106,23 +106,23 @@ def test_a_rollback_that_was_killed_never_was(named_points: Path) -> None:
 def test_looking_while_another_command_sets_the_pointer(
     named_points: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, logged = ModelFolder.open("model"), ModelFolder._logged
+    model, logged = ModelFolder.open("model"), ModelFolder._read_log
 
     def read(folder: ModelFolder) -> list[workflow.Event]:
         events = logged(folder)
-        monkeypatch.setattr(ModelFolder, "_logged", logged)
+        monkeypatch.setattr(ModelFolder, "_read_log", logged)
         # Log and pointer change after the log was read.
         workflow.update("model", *workflow.read_labels("found"))
         return events
 
-    monkeypatch.setattr(ModelFolder, "_logged", read)
+    monkeypatch.setattr(ModelFolder, "_read_log", read)
     assert [event.version for event in model.events()] == [1]
     assert [event.version for event in model.events()] == [1, 2]
 
 
 def test_only_one_command_changes_a_model_at_a_time(named_points: Path) -> None:
     model = ModelFolder.open("model")
-    with model.changing(), pytest.raises(BadInput, match="another command is changing model"):
+    with model.lock(), pytest.raises(BadInput, match="another command is changing model"):
         workflow.update("model", *workflow.read_labels("found"))
     workflow.update("model", *workflow.read_labels("found"))
 
@@ -130,8 +130,8 @@ def test_only_one_command_changes_a_model_at_a_time(named_points: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "problem"),
     [
-        (lambda model: (model / "log.jsonl").unlink(), "log.jsonl does not read"),
-        (lambda model: (model / "log.jsonl").write_text("{}\n"), "log.jsonl does not read"),
+        (lambda model: (model / "log.jsonl").unlink(), "log.jsonl cannot be read"),
+        (lambda model: (model / "log.jsonl").write_text("{}\n"), "log.jsonl cannot be read"),
         (lambda model: (model / "log.jsonl").write_text(""), "does not lead to version 1"),
         (lambda model: shutil.rmtree(model / "versions"), "names the version '0001'"),
     ],
@@ -159,7 +159,7 @@ def test_a_model_without_versions_detects_and_predicts(points: Path) -> None:
     IForest(n_estimators=5).fit(X, [3, 4] * 20).save("plain")
     (points / "plain.csv").write_text("a,b\n" + "1.5,2.5\n" * 100)
     assert set(workflow.predict("plain", "plain.csv").labels.tolist()) <= {"3", "4"}
-    assert len(workflow.detect("plain", "plain.csv", "seen").found.ids) == 100
+    assert len(workflow.detect("plain", "plain.csv", "seen").assignments.ids) == 100
     with pytest.raises(BadInput, match="without versions"):
         workflow.update("plain", workflow.Findings("seen"), {"plain.csv:0": "3"})
     for path, problem in (("nowhere", "is not there"), ("found", "is no model")):
@@ -226,24 +226,17 @@ def test_a_fit_that_was_killed_leaves_room_for_the_next(points: Path) -> None:
     assert ModelFolder.open("other").id != ModelFolder.open("model").id
 
 
-def test_fit_replaces_nothing_unless_told_to(points: Path) -> None:
-    with pytest.raises(BadInput, match=r"model already \(version 1\).*--again"):
-        workflow.fit("known.csv", "model", learner="iforest")
-    with pytest.raises(BadInput, match="holds other things"):
-        workflow.fit("known.csv", "found", learner="iforest")
-    with pytest.raises(BadInput, match="is a file"):
-        workflow.fit("known.csv", "known.csv", learner="iforest")
-    again = workflow.fit("known.csv", "model", learner="iforest", again=True)
-    model = ModelFolder.open("model")
-    assert (again.event.version, again.event.before) == (2, 1)
-    assert [event.version for event in model.lineage()] == [2]
-    assert model.rollback().version == 1
+def test_a_model_of_another_format_is_refused(points: Path) -> None:
+    log = (points / "model/log.jsonl").read_text()
+    (points / "model/log.jsonl").write_text(log.replace('"format": 2', '"format": 1'))
+    with pytest.raises(BadInput, match="format 1, this cilf reads format 2: fit it again"):
+        workflow.predict("model", "new.csv")
 
 
 def test_add_takes_any_learner(tmp_path: Path) -> None:
     learner = IForest(n_estimators=5).fit([[0.0], [1.0], [5.0]], ["a", "a", "b"])
     model = ModelFolder(tmp_path / "model")
-    with model.changing():
-        model.add(learner, "fit", {"data": "by hand"}, Taught(np.array(["1"]), np.array(["a"])))
+    with model.lock():
+        model.add(learner, "fit", {"data": "by hand"}, LabelTable(np.array(["1"]), np.array(["a"])))
     assert ModelFolder.open(tmp_path / "model").learner().classes_.tolist() == ["a", "b"]
     assert len(model.id) == 32

@@ -12,62 +12,6 @@ from cilf.data import load_instances
 from cilf.errors import BadConfig, BadInput
 from cilf.learners import Learner
 from cilf.learners.iforest import IForest
-from cilf.workflow.comparison import ClassChange, Score, mean_loss, too_much, update_and_compare
-
-NONE = Score(0, math.nan, math.nan)
-
-
-def change(label: str, before: float, after: float, n: int = 20) -> ClassChange:
-    return ClassChange(label, held_out=Score(n, before, after), memory=Score(100, 1.0, 1.0))
-
-
-def test_an_update_is_measured_on_what_the_model_keeps() -> None:
-    rng = np.random.default_rng(0)
-    X = np.concatenate([rng.normal(c, 1.0, size=(30, 2)) for c in (0, 4)])
-    learner = IForest(n_estimators=5, memory_size=40).fit(X, ["a"] * 30 + ["b"] * 30)
-    kept = learner.remembered()
-    assert kept is not None
-    before = learner.recall(kept)
-    new = rng.normal((0, 4), 1.0, size=(30, 2))
-    compared = update_and_compare(learner, new, np.array(["c"] * 30))
-    changes = {change.label: change for change in compared}
-    assert list(changes) == ["a", "b", "c"]
-    after = learner.predict(kept.X)
-    for label in "ab":
-        of = kept.y == label
-        expected = Score(20, (before[of] == label).mean(), (after[of] == label).mean())
-        assert changes[label].memory == pytest.approx(expected)
-        assert changes[label].held_out.n == 0
-        assert changes[label].deciding == changes[label].memory
-    assert (changes["c"].memory.n, math.isnan(changes["c"].memory.before)) == (13, True)
-    assert math.isnan(changes["c"].loss)
-
-
-def test_held_out_instances_decide_where_there_are_any() -> None:
-    assert change("a", 1.0, 0.5).loss == 0.5
-    assert ClassChange("a", held_out=NONE, memory=Score(9, 0.9, 0.8)).loss == pytest.approx(0.1)
-    new = ClassChange("new", held_out=NONE, memory=Score(9, math.nan, 0.1))
-    assert mean_loss([change("a", 1.0, 0.8), change("b", 0.9, 0.9), new]) == pytest.approx(0.1)
-    assert math.isnan(mean_loss([new]))
-
-
-@pytest.mark.parametrize(
-    ("losses", "tolerance", "refused"),
-    [
-        ([0.05, 0.05], 0.05, False),
-        ([0.10, 0.05], 0.05, True),  # on average
-        ([0.15, -0.10], 0.05, False),
-        ([0.20, -0.20], 0.05, True),  # one alone
-        ([0.0, 0.0], 0.0, False),
-        ([0.05, -0.05], 0.0, True),
-        ([-0.5, -0.5], 0.0, False),
-        ([1.0, 1.0], 1.0, False),
-        ([], 0.05, False),
-    ],
-)
-def test_what_is_too_much(losses: list[float], tolerance: float, refused: bool) -> None:
-    changes = [change(str(i), 0.5, 0.5 - loss) for i, loss in enumerate(losses)]
-    assert (too_much(changes, tolerance) is not None) == refused
 
 
 def test_findings_of_another_model_are_refused(named_points: Path) -> None:
@@ -94,7 +38,7 @@ def test_a_name_in_another_case_is_refused(named_points: Path) -> None:
 
 def test_a_class_may_have_the_name_that_leaves_out_in_files(points: Path) -> None:
     found = workflow.Findings.open("found")
-    labels = {identity: "-" for identity in found.found.ids.tolist() if "up" in identity}
+    labels = {identity: "-" for identity in found.assignments.ids.tolist() if "up" in identity}
     updated = workflow.update("model", found, labels)
     assert (updated.n_labels, updated.new_classes) == (30, ["-"])
 
@@ -139,8 +83,8 @@ def test_an_update_that_forgets_is_refused_unless_forced(named_points: Path) -> 
     problem = r"stays as it is: .* 1\.000 .* more than 0\.05"
     with pytest.raises(workflow.WouldForget, match=problem) as told:
         workflow.update("model", *workflow.read_labels("found"))
-    assert [c.label for c in told.value.outcome.changes] == ["left", "right", "up", "down"]
-    assert told.value.outcome.loss == 1.0
+    assert [c.label for c in told.value.result.changes] == ["left", "right", "up", "down"]
+    assert told.value.result.loss == 1.0
     model = workflow.ModelFolder.open("model")
     assert (model.current, [p.name for p in Path("model/versions").iterdir()]) == (1, ["0001"])
     assert workflow.update("model", *workflow.read_labels("found"), tolerance=1.0).loss == 1.0
@@ -154,28 +98,6 @@ def test_an_update_that_forgets_is_refused_unless_forced(named_points: Path) -> 
 def test_a_tolerance_is_a_share(points: Path, tolerance: float) -> None:
     with pytest.raises(BadConfig, match="tolerance"):
         workflow.update("model", workflow.Findings("found"), {"up-0": "up"}, tolerance=tolerance)
-
-
-def test_names_of_classes_are_texts(points: Path) -> None:
-    lines = (points / "known.csv").read_text().replace(",left", ",7").replace(",right", ",12")
-    (points / "numbers.csv").write_text(lines)
-    fitted = workflow.fit("numbers.csv", "numbers", learner="iforest")
-    assert fitted.accuracy.keys() == {"7", "12"}
-    assert workflow.ModelFolder("numbers").learner().classes_.tolist() == ["7", "12"]
-    predicted = workflow.predict("numbers", "new.csv")
-    assert set(predicted.counts) <= {"7", "12"}
-    assert predicted.to_csv().splitlines()[0] == b"identity,label"
-
-
-def test_a_model_tells_about_itself(named_points: Path) -> None:
-    workflow.update("model", *workflow.read_labels("found"))
-    about = workflow.describe("model")
-    assert {c.label: (c.since, c.n_labels, c.n_kept) for c in about.classes} == {
-        "left": (1, 48, 48), "right": (1, 48, 48), "up": (2, 30, 30), "down": (2, 30, 30),
-    }  # fmt: skip
-    assert (about.learner, about.shape, about.current) == ("iforest", (2,), 2)
-    assert about.sizes.keys() == {1, 2}
-    assert about.to_json()["history"][1]["labels"] == {"up": 30, "down": 30}
 
 
 def test_a_version_that_calls_a_class_otherwise(named_points: Path, edit: Any) -> None:

@@ -1,0 +1,71 @@
+"""Detect what is known and what is novel in new data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from cilf.data import Instances
+from cilf.errors import BadInput
+from cilf.workflow.findings import Findings
+from cilf.workflow.findings_writer import escape_ids, write_findings
+from cilf.workflow.input_data import read_new
+from cilf.workflow.versions import load_model
+
+
+def detect(
+    model: str | Path,
+    data: str | Path,
+    out: str | Path,
+    *,
+    n_novel: int | None = None,
+    column: str | None = None,
+    skip_bad: bool = False,
+    seen: Sequence[str | Path] = (),
+    overwrite: bool = False,
+) -> Findings:
+    """Detect what is known and what is novel in some data, and write the findings to a folder.
+
+    Args:
+        model: a model folder.
+        data: a folder of images or a table.
+        out: the findings folder.
+        n_novel: the number of novel classes; estimated if None.
+        column: the column that holds the text or the image; found by its content if None.
+        skip_bad: leave out instances that cannot be read instead of refusing the data.
+        seen: earlier findings, whose instances are left out.
+        overwrite: replace the findings that ``out`` holds.
+    """
+    _require_room(Path(out), overwrite)
+    loaded = load_model(model)
+    instances = _drop_seen(read_new(data, loaded, column=column, skip_bad=skip_bad), seen, data)
+    detection = loaded.learner.detect(instances.X, n_novel)
+    about = {"model_id": loaded.id, "version": loaded.version, "data": str(data)}
+    return write_findings(Path(out), about, instances, detection)
+
+
+def _drop_seen(instances: Instances, seen: Sequence[str | Path], data: str | Path) -> Instances:
+    if not seen:
+        return instances
+    before = np.concatenate([Findings.open(path).assignments.ids for path in seen])
+    fresh = ~np.isin(escape_ids(instances.ids), before)
+    if not fresh.any():
+        raise BadInput(
+            f"{data} holds nothing that earlier findings do not hold ({len(instances)} instances): "
+            "come back when there is more, or leave --seen out."
+        )
+    return Instances(instances.X[fresh], instances.ids[fresh], instances.columns)
+
+
+def _require_room(out: Path, overwrite: bool) -> None:
+    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+        return
+    if not Findings(out).exists():
+        raise BadInput(f"{out} holds other things: name a new folder for the findings.")
+    if not overwrite:
+        raise BadInput(
+            f"{out} holds findings already, which somebody may have edited: name another folder, "
+            "or replace them (--overwrite)."
+        )

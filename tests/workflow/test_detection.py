@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cilf import workflow
+from cilf.errors import BadInput
+from cilf.workflow import Findings
+
+
+def test_findings_are_not_replaced_unless_told_to(points: Path) -> None:
+    before = Findings.open("found").id
+    with pytest.raises(BadInput, match=r"holds findings already.*--overwrite"):
+        workflow.detect("model", "new.csv", "found")
+    with pytest.raises(BadInput, match="holds other things"):
+        workflow.detect("model", "new.csv", "model", overwrite=True)
+    assert Findings.open("found").id == before
+    assert workflow.detect("model", "new.csv", "found", overwrite=True).id != before
+    assert not list(points.glob(".found*"))
+
+
+def test_what_was_seen_before_is_left_out(points: Path) -> None:
+    with pytest.raises(BadInput, match=r"nothing that earlier findings do not hold \(100"):
+        workflow.detect("model", "new.csv", "later", seen=["found"])
+    with (points / "new.csv").open("a") as file:
+        file.write("up-99,0.1,9.2\nleft-99,-6.0,0.1\n")
+    later = workflow.detect("model", "new.csv", "later", seen=["found"])
+    assert later.assignments.ids.tolist() == ["up-99", "left-99"]
+
+
+def test_nothing_new_is_fine(points: Path) -> None:
+    lines = (points / "known.csv").read_text().splitlines()
+    (points / "same.csv").write_text("\n".join(lines[:20]))
+    found = workflow.detect("model", "same.csv", "same", n_novel=0)
+    assert found.assignments.cluster_sizes == []
+    assert (points / "same/clusters.csv").read_text().count("\n") == 1
