@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -145,12 +146,16 @@ def print_results(bench: Bench) -> None:
     told = told or {"learner": names["learner"]}
     same = [column[0] for name, column in names.items() if name not in told]
     print_line(" ".join([*filter(None, same), *sorted(common)]))
-    shown = shown_in("bench")
+    shown = {
+        name: metric
+        for name, metric in shown_in("bench").items()
+        if any(name in row.summary for row in found)
+    }
     scores = [_scores(row, shown) for row in found]
     rows = [(*texts, *row) for *texts, row in zip(*told.values(), scores, strict=True)]
     print_table((*told, "seeds", *(m.title for m in shown.values()), "seconds"), rows)
 
 
 def _scores(row: Means, names: Iterable[str]) -> tuple[str, ...]:
-    values = (number(row.summary[name]) for name in names)
+    values = (number(row.summary.get(name, math.nan)) for name in names)
     return str(row.n_seeds), *values, f"{row.summary['seconds']:.1f}"

@@ -75,7 +75,7 @@ def shown_in(place: Place) -> dict[str, Metric]:
     """The metrics that this place shows, by name and in the order of the table.
 
     >>> list(shown_in("bench"))
-    ['na', 'auroc', 'k_exact', 'holdout_all']
+    ['na', 'auroc', 'k_exact', 'holdout_all', 'forgetting']
     """
     return {name: metric for name, metric in METRICS.items() if place in metric.shown}
 
@@ -245,6 +245,6 @@ METRICS: dict[str, Metric] = {
     ),
     "forgetting": Metric(
         "Forgetting", "Share of the hold-out accuracy of joint that the learner lacks.",
-        against_joint=forgetting, higher_is_better=False,
+        against_joint=forgetting, higher_is_better=False, shown=("bench",),
     ),
 }  # fmt: skip
