@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from cilf.core.spelling import check_spelling
 from cilf.errors import BadInput
 from cilf.workflow import Findings
 from cilf.workflow.labels import read_labels
@@ -109,12 +108,3 @@ def test_a_column_that_was_removed_is_missed(points: Path) -> None:
 def test_clusters_may_be_written_as_numbers_with_a_point(points: Path) -> None:
     (points / "found/clusters.csv").write_text("cluster;name\n2.0;two\n")
     assert set(named("found").values()) == {"two"}
-
-
-def test_names_that_differ_in_case_only_are_refused() -> None:
-    check_spelling(["cat", "dog", "cat"], ["cat"])
-    for name in ("Cat", "CAT"):
-        with pytest.raises(BadInput, match=f"'{name}' differs from 'cat' in case"):
-            check_spelling([name], ["cat"])
-    with pytest.raises(BadInput, match="'big  dog' differs from 'Big dog'"):
-        check_spelling(["Big dog", "big  dog"], [])

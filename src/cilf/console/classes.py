@@ -11,12 +11,10 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from cilf.console.store import Event
-from cilf.core import validation
-from cilf.core.spelling import as_compared, check_spelling
+from cilf.core.names import check_name, normalize_name
 from cilf.errors import BadInput
 
 NEW, RENAME, TAUGHT = "new class", "rename", "taught"
-LONGEST = 200  # characters of a name
 
 
 class Classes:
@@ -98,11 +96,7 @@ class Classes:
 
     def checked(self, typed: str) -> str:
         """A name as it is kept; refused if it cannot be one, or is too like another one."""
-        name = as_compared(typed)
-        if not name or len(name) > LONGEST or not name.isprintable():
-            raise BadInput(f"name: give 1 to {LONGEST} characters that can be seen.")
-        validation.labels([name], n=1, name="name")
-        check_spelling([name], list(self.names.values()))
+        name = check_name(typed, self.names.values())
         other = self.names.get(self.key_of_label(name))  # of this first name, or so in the model
         if other is not None and other != name:
             raise BadInput(f"name: {name!r} is what {other!r} was called before: choose another.")
@@ -110,11 +104,11 @@ class Classes:
 
     def renamed(self, old: str, new: str) -> Mapping[str, Any]:
         """The patch that gives a class another name."""
-        key = self.key(as_compared(old))
+        key = self.key(normalize_name(old))
         if key is None:
             raise BadInput(f"class {old!r} is not there: it may have got another name.")
         others = {k: v for k, v in self.names.items() if k != key}
-        name = as_compared(new)
+        name = normalize_name(new)
         if self.key_of_label(name) != key:  # a name may be like the one that it replaces
             name = self._with(others).checked(new)
         if name in others.values():

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cilf.core.spelling import as_compared
+from cilf.core.names import normalize_name
 from cilf.data.spreadsheets import format_csv, parse_sheet
 from cilf.errors import BadInput
 
@@ -78,7 +78,7 @@ def read_labels(content: bytes, kind: str) -> dict[str, str]:
     """Identity -> label, of a file that somebody gives; instances without a label are left out."""
     labels: dict[str, str] = {}
     for where, identity, written in READERS[kind](content):
-        label = as_compared(written)
+        label = normalize_name(written)
         if label and labels.setdefault(identity, label) != label:
             raise BadInput(
                 f"{where}: {identity!r} is {label!r} here and {labels[identity]!r} elsewhere: "

@@ -15,9 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cilf.core import validation
+from cilf.core.names import check_name, normalize_name
 from cilf.core.notices import notice
-from cilf.core.spelling import as_compared
 from cilf.data.spreadsheets import Row, Sheet, read_sheet
 from cilf.errors import BadInput
 from cilf.workflow.findings import CLUSTERS, HEAD, ROWS, Assignments, Findings
@@ -97,7 +96,7 @@ def _read_instance_names(sheet: Sheet, found: Assignments) -> Names:
     names = _collect(sheet, "name", row_of)
     if "label" not in sheet.columns:
         return names
-    written = {row_of[row.line]: as_compared(row.cells["label"]) for row in sheet.rows}
+    written = {row_of[row.line]: normalize_name(row.cells["label"]) for row in sheet.rows}
     new = {i: label for i, label in written.items() if label and found.cluster[i] >= 0}
     for i, label in new.items():
         if names.setdefault(i, label) != label:
@@ -116,7 +115,7 @@ def _report_changed_labels(
     changed = [
         str(found.ids[i])
         for i, label in written.items()
-        if found.cluster[i] < 0 and i not in names and label != as_compared(str(found.label[i]))
+        if found.cluster[i] < 0 and i not in names and label != normalize_name(str(found.label[i]))
     ]
     if changed:
         notice(
@@ -168,7 +167,7 @@ def _collect(sheet: Sheet, column: str, target: Mapping[int, int]) -> Names:
     """Collect the names in a column, by what each line is about."""
     names: Names = {}
     for row in sheet.rows:
-        name = as_compared(row.cells[column])
+        name = normalize_name(row.cells[column])
         if not name:
             continue
         _check_name(sheet, row, name)
@@ -182,7 +181,7 @@ def _collect(sheet: Sheet, column: str, target: Mapping[int, int]) -> Names:
 
 def _check_name(sheet: Sheet, row: Row, name: str) -> None:
     try:
-        validation.labels([name], n=1, name="name")
+        check_name(name)
     except BadInput as error:
         raise BadInput(f"{sheet.path}, line {row.line}: {error}") from error
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from cilf.core import validation
+from cilf.core.names import check_names, normalize_name
 from cilf.core.notices import notice
-from cilf.core.spelling import as_compared, check_spelling
 from cilf.core.types import Array
 from cilf.data import Instances
 from cilf.errors import BadInput
@@ -107,7 +107,7 @@ def update(
             learner.rename(dict(renames.items()))
         former = combine_renames(folder.former_names(), renames or {})
         named = _use_present_names(_check_labels(labels), former)
-        check_spelling(named.values(), learner.classes_.tolist())
+        check_names(named.values(), learner.classes_.tolist())
         if isinstance(data, Findings):
             named = _drop_learned(folder, data, named, former)
         X, learned = _select(data, named)
@@ -159,7 +159,7 @@ def _check_labels(labels: Labels) -> dict[str, str]:
     if not labels:
         raise BadInput("labels is empty: give the class of at least one instance.")
     names = validation.labels(list(labels.values()), n=len(labels), kind="U", name="labels")
-    return dict(zip(labels, map(as_compared, names.tolist()), strict=True))
+    return dict(zip(labels, map(normalize_name, names.tolist()), strict=True))
 
 
 def _use_present_names(labels: Labels, former: Mapping[str, str]) -> dict[str, str]:
