@@ -19,7 +19,8 @@ from pathlib import Path
 
 from cilf.benchmark import Bench, Grid
 from cilf.benchmark.engines import LocalEngine
-from cilf.benchmark.paper.make import chosen, open_bench
+from cilf.benchmark.paper.items import select_items
+from cilf.benchmark.paper.make import open_bench
 from cilf.benchmark.paper.setup import Setup
 from cilf.benchmark.provenance import provenance
 
@@ -45,7 +46,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--note", default="", help="what else the machine did")
     arguments = parser.parse_args()
-    open_in = partial(open_bench, chosen(arguments.items), Setup.of(scale="smoke"))
+    open_in = partial(open_bench, select_items(arguments.items), Setup.of(scale="smoke"))
     warm_up = Grid.of({"learner": "iforest", "data": "digits"})
     time_bench(partial(Bench.open, warm_up), 1)
     load = os.getloadavg()

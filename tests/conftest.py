@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from cilf import cli
+from cilf.data import load_dataset
 
 
 class Outcome:
@@ -31,6 +33,16 @@ def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
         return Outcome(int(left.value.code or 0), printed.out, printed.err)
 
     return command
+
+
+@pytest.fixture(scope="session")
+def few_digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with eight classes of digits, thirty images each."""
+    X, y = load_dataset("digits").train
+    rows = np.concatenate([np.flatnonzero(y == label)[:30] for label in range(8)])
+    path = tmp_path_factory.mktemp("data") / "few.npz"
+    np.savez(path, X=X[rows], y=y[rows])
+    return path
 
 
 FLAGS = [

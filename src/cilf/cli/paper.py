@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,8 +14,8 @@ from cilf.cli.options import Address, EngineName, GpuShare, Jobs, Json
 
 if TYPE_CHECKING:
     from cilf.benchmark.bench import Bench
-    from cilf.benchmark.paper.items import Item
-    from cilf.benchmark.paper.make import Made
+    from cilf.benchmark.paper.item import Item
+    from cilf.benchmark.paper.make import WrittenItem
     from cilf.benchmark.paper.setup import Setup
 
 
@@ -47,11 +48,12 @@ def paper(
     as_json: Json = False,
 ) -> None:
     """Make tables and figures of the paper: run what is missing, then draw."""
-    from cilf.benchmark.paper.make import chosen, make, open_bench
+    from cilf.benchmark.paper.items import select_items
+    from cilf.benchmark.paper.make import open_bench, write_items
     from cilf.benchmark.paper.setup import Setup
 
     setup = Setup.of(scale=scale, data=data, seeds=seed, learners=learner)
-    wanted = chosen(items)
+    wanted = select_items(items)
     out = out or Path("runs") / f"paper-{scale}"
     runner = make_engine(engine, jobs, address, gpu_share)
     bench = open_bench(wanted, setup, out)
@@ -60,33 +62,33 @@ def paper(
         _announce_models(wanted, setup, bench)
         run_bench(bench, runner)
     with terminal.progress(), terminal.aside():
-        made = list(make(wanted, setup, out, fit=not draw))
-    _show(bench, made, as_json)
+        written = list(write_items(wanted, setup, out, fit=not draw))
+    _show(bench, written, as_json)
     if bench.count("failed"):
         raise typer.Exit(FAILED)
 
 
-def _announce_models(items: list[Item], setup: Setup, bench: Bench) -> None:
+def _announce_models(items: Mapping[str, Item], setup: Setup, bench: Bench) -> None:
     """What is fitted besides the cells; fitting is a part of a run, whose time is known."""
     from cilf.cli.bench_display import duration
 
-    cells = [cell for item in items for cell in item.models(setup)]
+    cells = [cell for item in items.values() for cell in item.models(setup)]
     if cells:
-        times = [bench.pace.expected(cell.config(setup, setup.repetitions[0])) for cell in cells]
+        times = [bench.pace.expected(cell.config(setup, setup.all_seeds[0])) for cell in cells]
         known = [seconds for seconds in times if seconds is not None]
         most = f"at most {duration(sum(known))}" if len(known) == len(times) else duration(None)
         terminal.message(f"{len(cells)} models to fit besides the cells; expected time {most}")
 
 
-def _show(bench: Bench, made: list[Made], as_json: bool) -> None:
+def _show(bench: Bench, written: list[WrittenItem], as_json: bool) -> None:
     show_failed(bench)
     if as_json:
-        items = {each.item.name: each.to_json() for each in made}
+        items = {item.name: item.to_json() for item in written}
         failed = {state.name: state.error for state in bench.among("failed")}
         terminal.print_json({"out": str(bench.out), "items": items, "failed": failed})
         return
-    for each in made:
-        missing = f" ({each.n_missing} runs are missing)" if each.n_missing else ""
-        names = ", ".join(path.name for path in each.files) or "nothing to show"
-        terminal.print_line(f"{each.item.name}: {each.item.title}{missing}: {names}")
-    terminal.print_line(f"{len(made)} items: {bench.out}")
+    for item in written:
+        missing = f" ({item.n_missing} runs are missing)" if item.n_missing else ""
+        names = ", ".join(path.name for path in item.files) or "nothing to show"
+        terminal.print_line(f"{item.name}: {item.title}{missing}: {names}")
+    terminal.print_line(f"{len(written)} items: {bench.out}")

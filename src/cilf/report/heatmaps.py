@@ -9,7 +9,7 @@ import numpy as np
 
 from cilf.report.class_style import ClassStyle
 from cilf.report.run import Run
-from cilf.report.tables import MISSING, show
+from cilf.report.tables import MISSING, format_cell
 
 
 @dataclass(frozen=True)
@@ -98,5 +98,5 @@ def _accuracy_cell(value: float | None) -> HeatmapCell:
     if value is None:
         return HeatmapCell("ahead", "", "not here yet")
     if math.isnan(value):
-        return HeatmapCell("ahead", show(value), "not measured")
+        return HeatmapCell("ahead", format_cell(value), "not measured")
     return HeatmapCell("score", f"{value:.2f}", f"{100 * value:.1f} % right", value)

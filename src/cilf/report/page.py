@@ -14,10 +14,10 @@ from cilf.errors import BadConfig
 from cilf.evaluate.records import find_runs
 from cilf.report import charts, exemplars, heatmaps, scatter, summary
 from cilf.report.clusters import find_correct, to_text
-from cilf.report.paper_items import INDEX, read_artefacts
+from cilf.report.paper_items import INDEX, read_paper_items
 from cilf.report.run import Run
 from cilf.report.summary import Summary, percent
-from cilf.report.tables import Table, is_missing, show
+from cilf.report.tables import Table, format_cell, is_missing
 
 SHAREABLE = ("data", "scenario", "scale")
 FACTS = ("scale", "query", "strategy", "propagate", "n_novel", "started", "commit")
@@ -78,7 +78,7 @@ def _render(root: Path, runs: Sequence[Run], names: Sequence[str], overview: Tab
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters |= {
-        "show": show,
+        "show": format_cell,
         "percent": percent,
         "missing": is_missing,
         "signed": charts.signed,
@@ -92,13 +92,13 @@ def _render(root: Path, runs: Sequence[Run], names: Sequence[str], overview: Tab
         views=views,
         pictured=pictured,
         shared=_shared(runs),
-        artefacts=read_artefacts(root),
+        paper_items=read_paper_items(root),
     )
 
 
 def _shared(runs: Sequence[Run]) -> dict[str, str]:
     """What is the same in every run: said once, not in every row."""
-    values = {key: {show(run.about.get(key)) for run in runs} for key in SHAREABLE}
+    values = {key: {format_cell(run.about.get(key)) for run in runs} for key in SHAREABLE}
     return {key: found.pop() for key, found in values.items() if len(found) == 1}
 
 
@@ -126,10 +126,10 @@ def _view(run: Run, name: str, pictured: bool) -> dict[str, Any]:
 
 def _tiles(s: Summary) -> list[tuple[str, str, str]]:
     """(what, value, in other words)."""
-    exact = f"{s.n_exact} / {s.n_windows}" if s.n_windows else show(None)
+    exact = f"{s.n_exact} / {s.n_windows}" if s.n_windows else format_cell(None)
     return [
-        ("Mean NA", show(s.na), "known and new put where they belong"),
-        ("Mean AUROC", show(s.auroc), "new ranked above known; 0.5 is chance"),
+        ("Mean NA", format_cell(s.na), "known and new put where they belong"),
+        ("Mean AUROC", format_cell(s.auroc), "new ranked above known; 0.5 is chance"),
         ("Count exact", exact, "windows with the right number of new classes"),
         ("First classes", percent(s.holdout_first), "hold-out accuracy after the last window"),
         ("All classes", percent(s.holdout_all), "hold-out accuracy after the last window"),

@@ -1,11 +1,11 @@
-"""A small table that prints as Markdown, CSV and LaTeX."""
+"""A table that is written as Markdown, CSV, LaTeX and JSON."""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 import math
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +31,9 @@ _LATEX = (
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under column heads; ``bold`` names cells as (row, column).
+    """Rows under column heads.
+
+    ``bold`` names cells as (row, column); ``note`` is printed below the rows.
 
     >>> table = Table("Scores", ("method", "NA"), (("cilf", 0.91251), ("joint", float("nan"))))
     >>> print(table.to_markdown())
@@ -48,36 +50,37 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     bold: frozenset[tuple[int, int]] = frozenset()
+    note: str = ""
 
     def to_markdown(self) -> str:
-        body = [self._marked(row, "**{}**", _escape_markdown) for row in range(len(self.rows))]
+        """Return the table as Markdown, with its title and its note."""
+        body = [self._format_row(row, "**{}**", _escape_markdown) for row in range(len(self.rows))]
         rules = ["---:" if numeric else ":---" for numeric in self.numeric]
         lines = [[_escape_markdown(name) for name in self.columns], rules, *body]
         head = f"**{_escape_markdown(self.title)}**\n\n"
-        return head + "".join(f"| {' | '.join(line)} |\n" for line in lines)
+        note = f"\n{self.note}\n" if self.note else ""
+        return head + "".join(f"| {' | '.join(line)} |\n" for line in lines) + note
 
-    @classmethod
-    def from_markdown(cls, text: str) -> Table:
-        """What ``to_markdown`` wrote, with every cell as text.
+    def to_json(self) -> str:
+        """Return the table as JSON; a missing number is null.
 
-        >>> table = Table("a_b", ("x", "y"), (("c|d", "1"),), frozenset({(0, 1)}))
-        >>> Table.from_markdown(table.to_markdown()) == table
+        >>> table = Table("Scores", ("method", "NA"), (("cilf", 0.91251),), frozenset({(0, 1)}))
+        >>> Table.from_json(table.to_json()) == table
         True
         """
-        title, *lines = [line for line in text.splitlines() if line.strip()]
-        body = [_cells(line) for line in lines if line.startswith("|")]
-        bold = {
-            (row, column)
-            for row, cells in enumerate(body[2:])
-            for column, cell in enumerate(cells)
-            if cell.startswith("**")
-        }
-        rows = tuple(tuple(_unescape_markdown(cell) for cell in cells) for cells in body[2:])
-        columns = tuple(_unescape_markdown(cell) for cell in body[0])
-        return cls(_unescape_markdown(title), columns, rows, frozenset(bold))
+        rows = [[None if is_missing(cell) else cell for cell in row] for row in self.rows]
+        return json.dumps(vars(self) | {"rows": rows, "bold": sorted(self.bold)}, indent=1) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Table:
+        """Read what ``to_json`` returned."""
+        content = json.loads(text)
+        rows = tuple(tuple(row) for row in content["rows"])
+        bold = frozenset((row, column) for row, column in content["bold"])
+        return cls(content["title"], tuple(content["columns"]), rows, bold, content["note"])
 
     def to_csv(self) -> str:
-        """Numbers in full; a missing one is an empty field, which every reader of CSV knows."""
+        """Return the table as CSV: numbers in full, an empty field for a missing one."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.columns)
@@ -85,14 +88,17 @@ class Table:
         return text.getvalue()
 
     def to_latex(self) -> str:
-        """A table with the rules of the booktabs package."""
-        body = [self._marked(row, r"\textbf{{{}}}", _escape_latex) for row in range(len(self.rows))]
+        """Return the table as LaTeX for the package booktabs."""
+        body = [
+            self._format_row(row, r"\textbf{{{}}}", _escape_latex) for row in range(len(self.rows))
+        ]
         head = [_escape_latex(name) for name in self.columns]
+        caption = f"{self.title}. {self.note}" if self.note else self.title
         return "\n".join(
             [
                 r"\begin{table}",
                 r"\centering",
-                rf"\caption{{{_escape_latex(self.title)}}}",
+                rf"\caption{{{_escape_latex(caption)}}}",
                 rf"\begin{{tabular}}{{{''.join('r' if n else 'l' for n in self.numeric)}}}",
                 r"\toprule",
                 _latex_line(head),
@@ -113,21 +119,21 @@ class Table:
 
     @property
     def numeric(self) -> tuple[bool, ...]:
-        """Whether each column holds no text, and so is aligned to the right."""
+        """Whether each column holds no text and is aligned to the right."""
         return tuple(
             all(not isinstance(row[column], str) for row in self.rows)
             for column in range(len(self.columns))
         )
 
-    def _marked(self, row: int, bold: str, escape: Callable[[str], str]) -> list[str]:
-        texts = [escape(show(cell)) for cell in self.rows[row]]
+    def _format_row(self, row: int, bold: str, escape: Callable[[str], str]) -> list[str]:
+        texts = [escape(format_cell(cell)) for cell in self.rows[row]]
         return [bold.format(t) if (row, c) in self.bold else t for c, t in enumerate(texts)]
 
 
-def show(cell: Cell, digits: int = 3) -> str:
-    """A cell as people read it.
+def format_cell(cell: Cell, digits: int = 3) -> str:
+    """Format a cell for people.
 
-    >>> show(0.5), show(12), show(float("nan")), show("a")
+    >>> format_cell(0.5), format_cell(12), format_cell(float("nan")), format_cell("a")
     ('0.500', '12', '–', 'a')
     """
     if is_missing(cell):
@@ -143,16 +149,6 @@ def _escape_markdown(text: str) -> str:
     for sign in "\\|*_`<":
         text = text.replace(sign, "\\" + sign)
     return " ".join(text.split())
-
-
-def _unescape_markdown(text: str) -> str:
-    text = text[2:-2] if text.startswith("**") else text
-    return re.sub(r"\\(.)", r"\1", text)
-
-
-def _cells(line: str) -> list[str]:
-    """Of one line of a table; a bar after a backslash is no border."""
-    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip())[1:-1]]
 
 
 def _escape_latex(text: str) -> str:

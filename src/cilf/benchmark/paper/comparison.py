@@ -1,4 +1,4 @@
-"""Learners compared on the same streams: means over seeds, the best, and who is really worse."""
+"""Learners compared on the same streams: means over seeds, the best learner, and p-values."""
 
 from __future__ import annotations
 
@@ -15,17 +15,15 @@ from cilf.evaluate.metrics import mean
 from cilf.evaluate.summary import forgetting_by_window, summarize
 
 FORGETTING = "forgetting"
-LEVEL = 0.05  # below it, a difference to the best is marked
-
-Place = tuple[int, int]  # seed and window: where two learners saw the same
+LEVEL = 0.05  # a p-value below it counts as a difference
 
 
 @dataclass(frozen=True)
 class Score:
-    """One learner on one data set, by one metric."""
+    """One metric of one learner on one data set."""
 
     by_seed: Mapping[int, float]
-    by_place: Mapping[Place, float] = field(default_factory=dict)
+    by_window: Mapping[tuple[int, int], float] = field(default_factory=dict)  # (seed, window)
 
     @property
     def mean(self) -> float:
@@ -33,70 +31,71 @@ class Score:
 
     @property
     def std(self) -> float:
-        """Deviation over seeds; NaN of one."""
-        return spread(self.by_seed.values())
+        """Standard deviation over seeds; NaN for one seed."""
+        return compute_std(self.by_seed.values())
 
     @property
     def n_seeds(self) -> int:
-        """How many the mean is of."""
+        """Number of seeds that have a value."""
         return sum(not math.isnan(value) for value in self.by_seed.values())
 
 
-def spread(values: Iterable[float]) -> float:
-    """The deviation of those that are defined; NaN of fewer than two.
+def compute_std(values: Iterable[float]) -> float:
+    """Compute the standard deviation of the defined values; NaN for fewer than two.
 
-    >>> spread([1.0, float("nan"), 3.0]) == 2**0.5
+    >>> compute_std([1.0, float("nan"), 3.0]) == 2**0.5
     True
     """
     defined = [value for value in values if not math.isnan(value)]
     return stdev(defined) if len(defined) > 1 else math.nan
 
 
-def score(
+def compute_score(
     metric: str,
     runs: Mapping[int, Sequence[WindowRecord]],
     joint: Mapping[int, Sequence[WindowRecord]] | None = None,
 ) -> Score:
-    """From the records of each seed; forgetting needs those of ``joint``, too."""
+    """Compute a score from the records of each seed; forgetting needs those of ``joint``, too."""
     if metric == FORGETTING:
         upper = joint or {}
         shared = {seed: records for seed, records in runs.items() if seed in upper}
         by_seed = {s: summarize(r, joint=upper[s])[FORGETTING] for s, r in shared.items()}
-        by_window = {s: forgetting_by_window(r, upper[s]) for s, r in shared.items()}
-        return Score(by_seed, {(s, w): v for s, each in by_window.items() for w, v in each.items()})
-    by_place = {
-        (seed, record.window): float(getattr(record, metric))
+        windows = {s: forgetting_by_window(r, upper[s]) for s, r in shared.items()}
+        return Score(by_seed, {(s, w): v for s, each in windows.items() for w, v in each.items()})
+    by_window = {
+        (seed, record.window): record.metric(metric)
         for seed, records in runs.items()
         for record in records
     }
-    return Score({seed: summarize(records)[metric] for seed, records in runs.items()}, by_place)
+    return Score({seed: summarize(records)[metric] for seed, records in runs.items()}, by_window)
 
 
-def best(scores: Mapping[str, Score], metric: str) -> list[str]:
-    """The learner with the best mean; several if they share it, none if there is no mean.
+def find_best(scores: Mapping[str, Score], metric: str) -> list[str]:
+    """Find the learners with the best mean; none if no learner has a mean.
 
-    >>> best({"a": Score({0: 0.1}), "b": Score({0: 0.3}), "c": Score({0: 0.3})}, "na")
+    >>> find_best({"a": Score({0: 0.1}), "b": Score({0: 0.3}), "c": Score({0: 0.3})}, "na")
     ['b', 'c']
     """
-    defined = {name: each.mean for name, each in scores.items() if not math.isnan(each.mean)}
+    means = {name: each.mean for name, each in scores.items() if not math.isnan(each.mean)}
     choose = max if METRICS[metric].higher_is_better else min
-    chosen = choose(defined.values(), default=math.nan)
-    return [name for name, value in defined.items() if value == chosen]
+    best = choose(means.values(), default=math.nan)
+    return [name for name, value in means.items() if value == best]
 
 
-def p_value(one: Score, other: Score) -> float:
-    """How likely differences as large as these are if neither is better (Wilcoxon, two-sided).
+def compute_p_value(one: Score, other: Score) -> float:
+    """Test whether two learners differ: Wilcoxon's signed-rank test, two-sided.
 
-    Paired over the seeds and windows that both have; NaN of none.
+    Differences are paired over the seeds and windows that both learners have. The p-value is NaN
+    if there are none.
 
     >>> high = Score({0: 0.9}, {(0, window): 0.9 - window / 100 for window in range(8)})
     >>> low = Score({0: 0.5}, {(0, window): 0.5 - window / 50 for window in range(8)})
-    >>> round(p_value(high, low), 4)
+    >>> round(compute_p_value(high, low), 4)
     0.0078
     """
-    pairs = [(one.by_place[place], other.by_place[place]) for place in one.by_place
-             if place in other.by_place]  # fmt: skip
-    differences = [a - b for a, b in pairs if not math.isnan(a - b)]
+    shared = one.by_window.keys() & other.by_window.keys()
+    differences = [one.by_window[place] - other.by_window[place] for place in sorted(shared)]
+    differences = [difference for difference in differences if not math.isnan(difference)]
     if not differences:
         return math.nan
     if not any(differences):

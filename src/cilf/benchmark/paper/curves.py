@@ -1,4 +1,4 @@
-"""Figures 6, 8, 9, 10 and 11: what the records of many runs say, over windows, labels, weights."""
+"""Figures 6, 8, 9, 10 and 11: metrics by window, share of labels and weights; seconds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from cilf.benchmark.config import data_file_name
-from cilf.benchmark.paper.comparison import spread
+from cilf.benchmark.paper.comparison import compute_std
+from cilf.benchmark.paper.item import MULTIPLE, SINGLE, Inputs, Item, cross, describe_scenario
 from cilf.benchmark.paper.panels import (
     Series,
     plot_bars,
@@ -15,137 +16,205 @@ from cilf.benchmark.paper.panels import (
     plot_lines,
     write_files,
 )
-from cilf.benchmark.paper.published import METRICS
 from cilf.benchmark.paper.results import (
-    Making,
+    Cell,
     Results,
-    average,
-    averages,
-    datas,
-    of_data,
-    stem,
-    there,
+    average_seeds,
+    average_windows,
+    drop_empty,
+    list_data,
+    name_file,
+    select_data,
 )
+from cilf.benchmark.paper.setup import DETECTORS, Setup
+from cilf.benchmark.paper.tables import DETECTION
+from cilf.evaluate.metric_table import METRICS
 from cilf.evaluate.metrics import mean
 from cilf.report.run import Run
 from cilf.report.tables import Table
 
-DETECTION = ("na", "macro_f", "micro_f", "auroc")
-KNOWN = tuple(f"known_{metric}" for metric in DETECTION)
-DETECT, UPDATE = "detection", "update"
+SHARES = (0.2, 0.4, 0.6, 0.8, 1.0)  # of the instances found novel whose labels are queried
+LAMBDAS = (0.01, 0.1, 1.0, 10.0, 100.0)
+SMOKE_LAMBDAS = (0.01, 1.0, 100.0)
+TIMED = ("odin-cnn", "cfo", "cpe", "dtc", "cilf")
 
 
-def write_windows(making: Making, name: str, title: str) -> list[Path]:
-    """The metrics on known classes in each window, a line for each learner."""
-    results, out = making.results, making.out
+def metric_curves(scenario: str) -> Item:
+    """Plot the metrics on known classes by window, with a line for each detector."""
+    return Item(
+        f"Metrics on known classes in each window, scenario {scenario}",
+        f"{describe_scenario(scenario)} The metrics are those of instances of known classes alone. "
+        "A line that falls shows that classes are forgotten, or taken for novel ones, as more "
+        "classes are learned.",
+        _write_metric_curves,
+        lambda setup: cross(setup.learners_for(DETECTORS), setup.data_for(["cifar10"]), scenario),
+    )
+
+
+def query_curves() -> Item:
+    """Plot the metrics by the share of labels that are queried, with a line for each scenario."""
+
+    def cells(setup: Setup) -> list[Cell]:
+        return [
+            Cell(learner, data, scenario, query=share)
+            for data in setup.data_for(["cifar10"])
+            for learner in setup.learners_for(["cilf"])
+            for scenario in (SINGLE, MULTIPLE)
+            for share in SHARES
+        ]
+
+    return Item(
+        "Performance by the share of labels queried",
+        "A person labels only a share of the instances found novel. The lines show how "
+        "performance depends on that share.",
+        _write_query_curves,
+        cells,
+    )
+
+
+def weight_heatmaps() -> Item:
+    """Plot AUROC for each pair of λ1 and λ2, with a panel for each scenario."""
+
+    def cells(setup: Setup) -> list[Cell]:
+        weights = SMOKE_LAMBDAS if setup.scale == "smoke" else LAMBDAS
+        return [
+            Cell(learner, data, scenario, parameters=(("lambda1", one), ("lambda2", two)))
+            for learner in setup.paper_learners_for(["cilf"])  # no other has these weights
+            for data in setup.data_for(["cifar10"])
+            for scenario in (SINGLE, MULTIPLE)
+            for one in weights
+            for two in weights
+        ]
+
+    return Item(
+        "AUROC by the weights λ1 and λ2",
+        "λ1 weighs the loss that separates classes, λ2 the loss that keeps the prototypes of known "
+        "classes in place. Where neighbours have one colour, the choice matters little.",
+        _write_weight_heatmaps,
+        cells,
+    )
+
+
+def time_bars() -> Item:
+    """Plot the seconds of detection and of updates, with a panel for each data set."""
+
+    def cells(setup: Setup) -> list[Cell]:
+        data = setup.data_for(["cifar10", "cifar50"])
+        return cross(setup.learners_for(TIMED), data, MULTIPLE)
+
+    return Item(
+        "Execution time, scenario multiple",
+        "The bars show the seconds that all detections and all updates of a run take, on a "
+        "logarithmic scale.",
+        _write_time_bars,
+        cells,
+    )
+
+
+def _write_metric_curves(inputs: Inputs) -> list[Path]:
     written: list[Path] = []
-    for data in datas(there(results)):
-        cells = there(of_data(results, data))
+    for data in list_data(drop_empty(inputs.results)):
+        cells = drop_empty(select_data(inputs.results, data))
+        known = {f"known_{metric}": METRICS[metric].title for metric in DETECTION}
         rows = [
-            (metric, cell.name, seed, record.window, float(getattr(record, metric)))
-            for metric in KNOWN
+            (metric, cell.name, seed, record.window, record.metric(metric))
+            for metric in known
             for cell, runs in cells.items()
             for seed, run in runs.items()
             for record in run.records
         ]
         panels = {
-            METRICS[metric.removeprefix("known_")]: {
-                cell.name: _over_windows(list(runs.values()), metric)
+            title: {
+                cell.name: _average_by_window(list(runs.values()), metric)
                 for cell, runs in cells.items()
             }
-            for metric in KNOWN
+            for metric, title in known.items()
         }
-        table = Table(title, ("metric", "learner", "seed", "window", "value"), tuple(rows))
-        figure = plot_lines(panels, "window")
-        written += write_files(figure, table, out, stem(name, data, results))
+        table = Table(inputs.title, ("metric", "learner", "seed", "window", "value"), tuple(rows))
+        name = name_file(inputs.name, data, inputs.results)
+        written += write_files(plot_lines(panels, "window"), table, inputs.out, name)
     return written
 
 
-def _over_windows(runs: list[Run], metric: str) -> Series:
+def _average_by_window(runs: list[Run], metric: str) -> Series:
     windows = sorted({record.window for run in runs for record in run.records})
     values = [
-        [float(getattr(r, metric)) for run in runs for r in run.records if r.window == window]
+        [r.metric(metric) for run in runs for r in run.records if r.window == window]
         for window in windows
     ]
-    return Series(windows, [mean(each) for each in values], [spread(each) for each in values])
+    return _series(windows, values)
 
 
-def write_queries(making: Making, name: str, title: str) -> list[Path]:
-    """Performance by the share of labels that were asked for, a line for each scenario."""
-    results, out = making.results, making.out
+def _series(x: list[float] | list[int], values: list[list[float]]) -> Series:
+    return Series(x, [mean(each) for each in values], [compute_std(each) for each in values])
+
+
+def _write_query_curves(inputs: Inputs) -> list[Path]:
     written: list[Path] = []
-    for data in datas(there(results)):
-        cells = there(of_data(results, data))
+    for data in list_data(drop_empty(inputs.results)):
+        cells = drop_empty(select_data(inputs.results, data))
         rows = [
             (metric, cell.name, cell.scenario, cell.query, seed, value)
             for metric in DETECTION
             for cell, runs in cells.items()
-            for seed, value in zip(runs, averages(runs, metric), strict=True)
+            for seed, value in zip(runs, average_windows(runs, metric), strict=True)
         ]
-        panels = {METRICS[metric]: _over_shares(cells, metric) for metric in DETECTION}
         columns = ("metric", "learner", "scenario", "share", "seed", "value")
-        figure = plot_lines(panels, "labels asked for", percent=True)
-        written += write_files(
-            figure, Table(title, columns, tuple(rows)), out, stem(name, data, results)
-        )
+        panels = {METRICS[metric].title: _average_by_share(cells, metric) for metric in DETECTION}
+        figure = plot_lines(panels, "labels queried", percent=True)
+        name = name_file(inputs.name, data, inputs.results)
+        written += write_files(figure, Table(inputs.title, columns, tuple(rows)), inputs.out, name)
     return written
 
 
-def _over_shares(results: Results, metric: str) -> dict[str, Series]:
+def _average_by_share(results: Results, metric: str) -> dict[str, Series]:
     lines: dict[str, Series] = {}
     for learner, scenario in dict.fromkeys((cell.name, cell.scenario) for cell in results):
         own = [cell for cell in results if (cell.name, cell.scenario) == (learner, scenario)]
-        values = [averages(results[cell], metric) for cell in own]
-        lines[f"{learner}, {scenario}"] = Series(
-            [cell.query for cell in own],
-            [mean(each) for each in values],
-            [spread(each) for each in values],
-        )
+        values = [average_windows(results[cell], metric) for cell in own]
+        lines[f"{learner}, {scenario}"] = _series([cell.query for cell in own], values)
     return lines
 
 
-def write_weights(making: Making, name: str, title: str) -> list[Path]:
-    """AUROC for each pair of λ1 and λ2."""
-    results, out = making.results, making.out
+def _write_weight_heatmaps(inputs: Inputs) -> list[Path]:
     written: list[Path] = []
-    for data in datas(there(results)):
-        cells = of_data(results, data)
-        found = {(cell.scenario, *_weights(cell.parameters)): cell for cell in cells}
-        ticks = sorted({one for _, one, _ in found})
+    for data in list_data(drop_empty(inputs.results)):
+        cells = select_data(inputs.results, data)
+        by_weights = {(cell.scenario, *_weights(cell)): cell for cell in cells}
+        ticks = sorted({one for _, one, _ in by_weights})
         panels = {
             scenario: np.array(
-                [[average(cells[found[scenario, one, two]], "auroc") for two in ticks]
+                [[average_seeds(cells[by_weights[scenario, one, two]], "auroc") for two in ticks]
                  for one in ticks]
             )
             for scenario in dict.fromkeys(cell.scenario for cell in cells)
         }  # fmt: skip
         rows = [
-            (cell.scenario, *_weights(cell.parameters), seed, value)
+            (cell.scenario, *_weights(cell), seed, value)
             for cell, runs in cells.items()
-            for seed, value in zip(runs, averages(runs, "auroc"), strict=True)
+            for seed, value in zip(runs, average_windows(runs, "auroc"), strict=True)
         ]
-        table = Table(title, ("scenario", "lambda1", "lambda2", "seed", "auroc"), tuple(rows))
+        columns = ("scenario", "lambda1", "lambda2", "seed", "auroc")
         figure = plot_heatmaps(panels, ticks, ("λ1", "λ2"))
-        written += write_files(figure, table, out, stem(name, data, results))
+        name = name_file(inputs.name, data, inputs.results)
+        written += write_files(figure, Table(inputs.title, columns, tuple(rows)), inputs.out, name)
     return written
 
 
-def _weights(parameters: tuple[tuple[str, float], ...]) -> tuple[float, float]:
-    chosen = dict(parameters)
-    return chosen["lambda1"], chosen["lambda2"]
+def _weights(cell: Cell) -> tuple[float, float]:
+    parameters = dict(cell.parameters)
+    return parameters["lambda1"], parameters["lambda2"]
 
 
-def write_times(making: Making, name: str, title: str) -> list[Path]:
-    """Seconds of detection and of update in a run, a panel for each data set."""
-    results, out = making.results, making.out
+def _write_time_bars(inputs: Inputs) -> list[Path]:
     panels: dict[str, dict[str, dict[str, float]]] = {}
     rows = []
-    for cell, runs in there(results).items():
+    for cell, runs in drop_empty(inputs.results).items():
         seconds = {
-            DETECT: average(runs, "seconds_detect"),
-            UPDATE: average(runs, "seconds_update"),
+            "detection": average_seeds(runs, "seconds_detect"),
+            "update": average_seeds(runs, "seconds_update"),
         }
         panels.setdefault(data_file_name(cell.data), {})[cell.name] = seconds
-        rows += [(cell.data, cell.name, what, value) for what, value in seconds.items()]
-    table = Table(title, ("data", "learner", "part", "seconds"), tuple(rows))
-    return write_files(plot_bars(panels, "seconds in a run"), table, out, name)
+        rows += [(cell.data, cell.name, step, value) for step, value in seconds.items()]
+    table = Table(inputs.title, ("data", "learner", "step", "seconds"), tuple(rows))
+    return write_files(plot_bars(panels, "seconds in a run"), table, inputs.out, inputs.name)

@@ -1,4 +1,4 @@
-"""Figures 2, 4, 5 and 7: embeddings as maps of the plane, and the maps of streams."""
+"""Figures 2, 4, 5 and 7: embeddings as maps in the plane, and the maps of streams."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ import numpy as np
 from cilf.benchmark import RunConfig
 from cilf.benchmark.config import data_file_name
 from cilf.benchmark.job import one_thread
+from cilf.benchmark.paper.item import MULTIPLE, SINGLE, Inputs, Item, cross, describe_scenario
 from cilf.benchmark.paper.panels import Map, plot_maps, write_files
-from cilf.benchmark.paper.results import Cell, Making, Results, datas, of_data, stem
+from cilf.benchmark.paper.results import Cell, Results, list_data, name_file, select_data
 from cilf.benchmark.paper.setup import Setup
 from cilf.core import Label
 from cilf.core.files import make_folder, replace_file
@@ -33,86 +34,122 @@ from cilf.report.tables import Table
 from cilf.stream import Stream
 
 RAW = "raw"
-CONFUSED = ("cpe", "cfo")  # a discriminative and a generative one
-MOST_OF_A_CLASS = 800  # instances on a map
+MAPPED = ("cpe", "dtc", "cilf")
+CONFUSED = ("cpe", "cfo")  # a discriminative and a generative learner
+MAX_PER_CLASS = 800  # instances on a map
 N_KNOWN, N_NOVEL = 5, 2  # classes of figure 2
 COLUMNS = ("learner", "column", "x", "y", "class", "novel")
 
 
-def write_windows(making: Making, name: str, title: str) -> list[Path]:
-    """A map of each window as raw data and as each learner sees it, all on the same stream."""
-    results, out = making.results, making.out
+def confusion_maps() -> Item:
+    """Map known and novel classes in the embedding of learners that know only the former."""
+    return Item(
+        "Classes 0 to 4 are known, 5 and 6 novel",
+        "The maps show how networks that were trained on five classes embed two others. Novel "
+        "instances (rings) fall among known ones, which is why embeddings have to adapt.",
+        _write_confusion_maps,
+        models=list_confused,
+        needs_runs=False,
+    )
+
+
+def stream_maps() -> Item:
+    """Map the streams of both scenarios: class by window."""
+    return Item(
+        "Which class comes when",
+        "The maps show the streams: the classes that are labelled at the start, then windows with "
+        "novel classes among known ones, of which some vanish.",
+        _write_stream_maps,
+        needs_runs=False,
+    )
+
+
+def window_maps(scenario: str) -> Item:
+    """Map each window as raw data and in the embedding of each learner."""
+    return Item(
+        f"Embeddings of each window, scenario {scenario}",
+        f"{describe_scenario(scenario)} A point is an instance. t-SNE places instances with "
+        "similar embeddings near each other; raw are the data themselves. A good embedding shows "
+        "each class as an island, novel ones (rings) too.",
+        _write_window_maps,
+        lambda setup: cross(setup.learners_for(MAPPED), setup.data_for(["cifar10"]), scenario),
+    )
+
+
+def _write_window_maps(inputs: Inputs) -> list[Path]:
     written: list[Path] = []
-    for data in datas(results):
-        runs = _on_one_stream(of_data(results, data))
+    for data in list_data(inputs.results):
+        runs = _select_one_stream(select_data(inputs.results, data))
         rows: dict[str, dict[str, Map]] = {}
         for learner, run in runs.items():
             drawings = {f"window {r.window}": run.drawing(r.window) for r in run.records}
-            there = {column: drawn for column, drawn in drawings.items() if drawn is not None}
-            if there and RAW not in rows:
-                rows[RAW] = {column: _raw_map(drawn) for column, drawn in there.items()}
-            if there:
-                rows[learner] = {column: _seen_map(drawn) for column, drawn in there.items()}
+            kept = {column: drawing for column, drawing in drawings.items() if drawing is not None}
+            if kept and RAW not in rows:
+                rows[RAW] = {column: _map_pixels(drawing) for column, drawing in kept.items()}
+            if kept:
+                rows[learner] = {
+                    column: _map_embedding(drawing) for column, drawing in kept.items()
+                }
         if rows:
             figure = plot_maps(rows, next(iter(runs.values())).classes)
-            written += write_files(figure, _table(title, rows), out, stem(name, data, results))
+            name = name_file(inputs.name, data, inputs.results)
+            written += write_files(figure, _make_table(inputs.title, rows), inputs.out, name)
     return written
 
 
-def _on_one_stream(results: Results) -> dict[str, Run]:
-    """The runs of one seed, by learner: of the first seed that most learners have."""
+def _select_one_stream(results: Results) -> dict[str, Run]:
+    """Select the runs of the first seed that most learners have, by learner."""
     n_runs = Counter(seed for runs in results.values() for seed in sorted(runs))
     seed = max(n_runs, key=lambda one: (n_runs[one], -one), default=0)
     return {cell.name: runs[seed] for cell, runs in results.items() if seed in runs}
 
 
-def _seen_map(drawing: Drawing) -> Map:
-    return _some_of_each(Map(drawing.map, drawing.truth.astype(str), drawing.novel))
+def _map_embedding(drawing: Drawing) -> Map:
+    return _limit_classes(Map(drawing.map, drawing.truth.astype(str), drawing.novel))
 
 
-def _raw_map(drawing: Drawing) -> Map:
-    """Of pixels, as the drawing keeps them."""
+def _map_pixels(drawing: Drawing) -> Map:
     pixels = drawing.thumbnails.reshape(len(drawing.ids), -1).astype(np.float32)
     places = flat_map(pixels, derived_seed(0, RAW))
-    return _some_of_each(Map(places, drawing.truth.astype(str), drawing.novel))
+    return _limit_classes(Map(places, drawing.truth.astype(str), drawing.novel))
 
 
-def _some_of_each(drawn: Map) -> Map:
-    rows = _some(drawn.classes, np.unique(drawn.classes), MOST_OF_A_CLASS, seed=0)
-    return Map(drawn.places[rows], drawn.classes[rows], drawn.novel[rows])
+def _limit_classes(map_: Map) -> Map:
+    rows = _choose_rows(map_.classes, np.unique(map_.classes), MAX_PER_CLASS, seed=0)
+    return Map(map_.places[rows], map_.classes[rows], map_.novel[rows])
 
 
-def _table(title: str, rows: dict[str, dict[str, Map]]) -> Table:
+def _make_table(title: str, rows: dict[str, dict[str, Map]]) -> Table:
     lines = [
         (learner, column, float(x), float(y), str(label), bool(new))
         for learner, maps in rows.items()
-        for column, drawn in maps.items()
-        for (x, y), label, new in zip(drawn.places, drawn.classes, drawn.novel, strict=True)
+        for column, map_ in maps.items()
+        for (x, y), label, new in zip(map_.places, map_.classes, map_.novel, strict=True)
     ]
     return Table(title, COLUMNS, tuple(lines))
 
 
-def write_streams(making: Making, name: str, title: str) -> list[Path]:
-    """The stream map of the first seed, in both scenarios."""
-    setup, out = making.setup, making.out
+def _write_stream_maps(inputs: Inputs) -> list[Path]:
+    """Write the stream map of the first seed for both scenarios."""
+    setup, out = inputs.setup, inputs.out
     make_folder(out)
     written: list[Path] = []
     for data in setup.data_for(["cifar10"]):
-        for scenario in ("single", "multiple"):
-            config = Cell("cilf", data, scenario).config(setup, setup.repetitions[0])
+        for scenario in (SINGLE, MULTIPLE):
+            config = Cell("cilf", data, scenario).config(setup, setup.all_seeds[0])
             stream = config.make_stream(config.load())
-            path = out / f"{name}-{data_file_name(data)}-{scenario}.csv"
-            replace_file(path, _plan_table(title, stream).to_csv().encode())
-            pictures = [write_stream_map(stream, path.with_suffix(s)) for s in (".png", ".svg")]
-            written += [*pictures, path]
+            path = out / f"{inputs.name}-{data_file_name(data)}-{scenario}.csv"
+            replace_file(path, _make_plan_table(inputs.title, stream).to_csv().encode())
+            images = [write_stream_map(stream, path.with_suffix(s)) for s in (".png", ".svg")]
+            written += [*images, path]
     return written
 
 
-def _plan_table(title: str, stream: Stream) -> Table:
+def _make_plan_table(title: str, stream: Stream) -> Table:
     rows = [
         (
-            row.window, row.n_known, len(row.novel), _listed(label for label, _ in row.novel),
-            _listed(row.vanished), row.n_instances,
+            row.window, row.n_known, len(row.novel), _join(label for label, _ in row.novel),
+            _join(row.vanished), row.n_instances,
         )
         for row in plan_rows(stream)
     ]  # fmt: skip
@@ -120,50 +157,50 @@ def _plan_table(title: str, stream: Stream) -> Table:
     return Table(title, columns, tuple(rows))
 
 
-def _listed(labels: Iterable[Label]) -> str:
+def _join(labels: Iterable[Label]) -> str:
     return " ".join(str(label) for label in labels)
 
 
-def write_confusion(making: Making, name: str, title: str) -> list[Path]:
-    """Known and novel classes in the embedding of learners that know only the first."""
+def _write_confusion_maps(inputs: Inputs) -> list[Path]:
     rows: dict[str, dict[str, Map]] = {}
-    for cell in confused(making.setup):
-        drawn = _confusion_map(cell, making)
-        if drawn is not None:
-            rows.setdefault(cell.name, {})[data_file_name(cell.data)] = drawn
+    for cell in list_confused(inputs.setup):
+        map_ = _make_confusion_map(cell, inputs)
+        if map_ is not None:
+            rows.setdefault(cell.name, {})[data_file_name(cell.data)] = map_
     if not rows:
         return []
     order = sorted({name for maps in rows.values() for m in maps.values() for name in m.classes})
-    return write_files(plot_maps(rows, order), _table(title, rows), making.out, name)
+    table = _make_table(inputs.title, rows)
+    return write_files(plot_maps(rows, order), table, inputs.out, inputs.name)
 
 
-def confused(setup: Setup) -> list[Cell]:
-    """The models of figure 2."""
+def list_confused(setup: Setup) -> list[Cell]:
+    """List the models of figure 2."""
     return [
-        Cell(learner, data, "single")
+        Cell(learner, data, SINGLE)
         for data in setup.data_for(["mnist", "cifar10"])
         for learner in setup.learners_for(CONFUSED)
     ]
 
 
-def _confusion_map(cell: Cell, making: Making) -> Map | None:
-    """Fitted once: what it gave is kept, by everything it depends on; None if it may not be."""
-    config = cell.config(making.setup, making.setup.repetitions[0])
+def _make_confusion_map(cell: Cell, inputs: Inputs) -> Map | None:
+    """Read the map from the cache, or fit the model; None if it may not be fitted."""
+    config = cell.config(inputs.setup, inputs.setup.all_seeds[0])
     dataset = config.load()
     about = config.resolved() | {"dataset": dataset.describe()}
     digest = hashlib.sha256(json.dumps(about, sort_keys=True, default=str).encode()).hexdigest()
-    path = making.kept / f"confusion-{config.title}-{digest[:10]}.npz"
+    path = inputs.cache / f"confusion-{config.title}-{digest[:10]}.npz"
     if path.exists():
         return _read_map(path)
-    if not making.fit:
+    if not inputs.fit:
         return None
-    with one_thread():  # as runs are: the same map on every machine
-        drawn = _fitted_map(config.make_learner(), dataset, config)
-    make_folder(making.kept)
+    with one_thread():  # as for runs: the same map on every machine
+        map_ = _fit_map(config.make_learner(), dataset, config)
+    make_folder(inputs.cache)
     content = io.BytesIO()
-    np.savez_compressed(content, **drawn._asdict())
+    np.savez_compressed(content, **map_._asdict())
     replace_file(path, content.getvalue())
-    return drawn
+    return map_
 
 
 def _read_map(path: Path) -> Map:
@@ -171,24 +208,24 @@ def _read_map(path: Path) -> Map:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
             return Map(stored["places"], stored["classes"], stored["novel"])
     except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
-        raise BadInput(f"{path} is damaged: remove it, and it is made again.") from error
+        raise BadInput(f"{path} is damaged: remove it, and it is computed again.") from error
 
 
-def _fitted_map(learner: Learner, dataset: Dataset, config: RunConfig) -> Map:
-    """Fit the first classes, and map test instances of these and of the next."""
+def _fit_map(learner: Learner, dataset: Dataset, config: RunConfig) -> Map:
+    """Fit the first classes, and map test instances of these and of the next ones."""
     classes = np.array(dataset.classes[: N_KNOWN + N_NOVEL])
     sizes = config.stream_arguments()
     size = sizes["initial_size"] or sizes["max_initial_size"] or len(dataset.train.y)
-    taught = _some(dataset.train.y, classes[:N_KNOWN], size, config.seed)
-    learner.fit(dataset.train.X[taught], dataset.train.y[taught])
-    shown = _some(dataset.test.y, classes, MOST_OF_A_CLASS, config.seed)
+    rows = _choose_rows(dataset.train.y, classes[:N_KNOWN], size, config.seed)
+    learner.fit(dataset.train.X[rows], dataset.train.y[rows])
+    shown = _choose_rows(dataset.test.y, classes, MAX_PER_CLASS, config.seed)
     places = flat_map(learner.embed(dataset.test.X[shown]), derived_seed(config.seed, "confusion"))
     labels = dataset.test.y[shown]
     return Map(places, labels.astype(str), np.isin(labels, classes[N_KNOWN:]))
 
 
-def _some(y: Array, classes: Array, most: int, seed: int) -> Ints:
-    """Up to so many rows of each of these classes."""
+def _choose_rows(y: Array, classes: Array, most: int, seed: int) -> Ints:
+    """Choose at most so many rows of each of these classes."""
     order = generator(seed, "confusion").permutation(len(y))
     rows = [order[y[order] == label][:most] for label in classes]
     return np.sort(np.concatenate(rows))

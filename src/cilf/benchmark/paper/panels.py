@@ -11,7 +11,7 @@ import numpy as np
 from cilf.core.files import make_folder, replace_file
 from cilf.core.types import Array, Floats
 from cilf.report.figures import new_figure, write_figure
-from cilf.report.tables import Table, show
+from cilf.report.tables import Table, format_cell
 
 # After Okabe and Ito: people with any colour vision tell them apart.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#7f7f7f", "#b8a800")
@@ -94,7 +94,9 @@ def plot_heatmaps(
         for (row, column), value in np.ndenumerate(grid):
             # White on the dark half, black on the other, and where there is nothing.
             shade = "white" if value <= (low + high) / 2 else "black"
-            axis.text(column, row, show(value), ha="center", va="center", color=shade, size=8)
+            axis.text(
+                column, row, format_cell(value), ha="center", va="center", color=shade, size=8
+            )
         axis.set_xticks(range(len(ticks)), [f"{tick:g}" for tick in ticks])
         axis.set_yticks(range(len(ticks)), [f"{tick:g}" for tick in ticks])
         axis.set_title(title)

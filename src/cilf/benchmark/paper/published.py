@@ -1,4 +1,4 @@
-"""The numbers of the paper's four tables, under our names."""
+"""The numbers of the paper's four tables, by our names."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
+from cilf.evaluate.metric_table import METRICS
+
 ROWS = {
     "iforest": "Iforest", "one-svm": "One-SVM", "lacu-svm": "LACU-SVM", "senc-mas": "SENC-MAS",
     "odin-cnn": "ODIN-CNN", "cfo": "CFO", "cpe": "CPE", "dtc": "DEC", "dnn-base": "DNN-Base",
@@ -14,10 +16,6 @@ ROWS = {
     "cilf": "CILF",
 }  # fmt: skip
 COLUMNS = {"mnist": "MNIST", "cifar10": "CIFAR-10", "cifar50": "CIFAR-50", "cifar100": "CIFAR-100"}
-METRICS = {
-    "na": "NA", "macro_f": "Macro-F", "micro_f": "Micro-F", "auroc": "AUROC",
-    "forgetting": "Forgetting",
-}  # fmt: skip
 
 
 class Published(NamedTuple):
@@ -27,20 +25,20 @@ class Published(NamedTuple):
     std: float
 
 
-def published(scenario: str, metric: str, learner: str, data: str) -> Published | None:
-    """What the paper prints for this cell, if it has one.
+def find_published(scenario: str, metric: str, learner: str, data: str) -> Published | None:
+    """Find what the paper prints for a cell; None if the paper does not have it.
 
-    >>> published("multiple", "na", "cilf", "mnist")
+    >>> find_published("multiple", "na", "cilf", "mnist")
     Published(mean=0.493, std=0.051)
-    >>> published("multiple", "na", "cilf", "digits") is None
+    >>> find_published("multiple", "na", "cilf", "digits") is None
     True
     """
-    rows = _tables()[scenario].get(METRICS.get(metric, ""), {})
+    rows = _read_tables()[scenario].get(METRICS[metric].title, {})
     cell = rows.get(ROWS.get(learner, ""), {}).get(COLUMNS.get(data, ""))
     return None if cell is None else Published(cell["mean"], cell["std"])
 
 
 @cache
-def _tables() -> dict[str, Any]:
+def _read_tables() -> dict[str, Any]:
     text = resources.files(__package__).joinpath("published.json").read_text(encoding="utf-8")
     return dict(json.loads(text))

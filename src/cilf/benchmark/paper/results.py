@@ -1,9 +1,8 @@
-"""What an item of the paper is made of: cells, each run once for every seed."""
+"""The runs that an item of the paper is made of."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +20,7 @@ from cilf.report.run import Run
 
 
 class Cell(NamedTuple):
-    """One learner on one data set in one scenario, with what is changed from the defaults."""
+    """One learner on one data set in one scenario, with the changes from the defaults."""
 
     learner: str
     data: str
@@ -31,7 +30,7 @@ class Cell(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What to call the learner, which may be a class in a file."""
+        """The name of the learner, which may be a class in a file."""
         return learner_class(self.learner).name
 
     def config(self, setup: Setup, seed: int) -> RunConfig:
@@ -42,70 +41,61 @@ class Cell(NamedTuple):
 
 
 Results = Mapping[Cell, Mapping[int, Run]]
-"""The finished run of each cell and seed."""
+"""The finished runs of each cell, by seed."""
 
 
-def finished(
-    cells: Iterable[Cell], setup: Setup, place: Callable[[RunConfig], Path]
-) -> dict[Cell, dict[int, Run]]:
-    """The runs of these cells that are there and complete; ``place`` says where one is kept."""
+def read_results(
+    cells: Iterable[Cell], setup: Setup, find_folder: Callable[[RunConfig], Path]
+) -> Results:
+    """Read the finished runs of these cells; ``find_folder`` says where a run is kept."""
     found: dict[Cell, dict[int, Run]] = {}
     for cell in cells:
-        runs = {seed: _read(place(cell.config(setup, seed))) for seed in setup.repetitions}
+        runs = {seed: _read_run(find_folder(cell.config(setup, seed))) for seed in setup.all_seeds}
         found[cell] = {seed: run for seed, run in runs.items() if run is not None}
     return found
 
 
-def _read(folder: Path) -> Run | None:
+def _read_run(folder: Path) -> Run | None:
     if not RunFolder(folder).exists():
         return None
     try:
         run = Run.read(RunFolder(folder))
-    except BadInput as damaged:  # the others are there all the same
-        notice(f"a run is left out: {damaged}")
+    except BadInput as error:
+        notice(f"a damaged run is left out: {error}")
         return None
     return run if run.finished else None
 
 
-def records(runs: Mapping[int, Run]) -> dict[int, list[WindowRecord]]:
+def collect_records(runs: Mapping[int, Run]) -> dict[int, list[WindowRecord]]:
+    """Return the records of each seed."""
     return {seed: run.records for seed, run in runs.items()}
 
 
-def datas(results: Results) -> list[str]:
-    """The data sets, in order."""
+def list_data(results: Results) -> list[str]:
+    """List the data sets in order of appearance."""
     return list(dict.fromkeys(cell.data for cell in results))
 
 
-def of_data(results: Results, data: str) -> Results:
+def select_data(results: Results, data: str) -> Results:
+    """Select the cells of one data set."""
     return {cell: runs for cell, runs in results.items() if cell.data == data}
 
 
-def there(results: Results) -> Results:
-    """The cells of which at least one run is there."""
+def drop_empty(results: Results) -> Results:
+    """Leave out the cells that have no finished run."""
     return {cell: runs for cell, runs in results.items() if runs}
 
 
-def stem(name: str, data: str, results: Results) -> str:
-    """How files are called: by the item, and by the data set if there are several."""
-    return name if len(datas(results)) == 1 else f"{name}-{data_file_name(data)}"
+def name_file(name: str, data: str, results: Results) -> str:
+    """Name a file by the item and, if there are several data sets, by its data set."""
+    return name if len(list_data(results)) == 1 else f"{name}-{data_file_name(data)}"
 
 
-def averages(runs: Mapping[int, Run], metric: str) -> list[float]:
-    """The metric's mean over windows, of each seed."""
+def average_windows(runs: Mapping[int, Run], metric: str) -> list[float]:
+    """Compute the mean of a metric over windows for each seed."""
     return [summarize(run.records)[metric] for run in runs.values()]
 
 
-def average(runs: Mapping[int, Run], metric: str) -> float:
-    """The mean of that over seeds; NaN if there are none."""
-    return mean(averages(runs, metric))
-
-
-@dataclass(frozen=True)
-class Making:
-    """All that a table or a figure is made of."""
-
-    setup: Setup
-    results: Results
-    out: Path  # where its files go
-    kept: Path  # where what takes long is kept
-    fit: bool = True  # whether what is not kept may be made, which takes long
+def average_seeds(runs: Mapping[int, Run], metric: str) -> float:
+    """Compute the mean of a metric over windows and seeds; NaN if there is no run."""
+    return mean(average_windows(runs, metric))

@@ -1,4 +1,4 @@
-"""What the paper's experiments run: learners, data sets, seeds, by scale."""
+"""Learners, data sets and seeds of the paper's experiments, by scale."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ SEEDS = {"smoke": (0,), "cpu": (0, 1, 2), "paper": (0, 1, 2, 3, 4)}
 
 @dataclass(frozen=True)
 class Setup:
-    """One way to do the paper's experiments.
+    """The options of ``cilf paper``.
 
     Attributes:
         scale: "smoke", "cpu" or "paper".
-        data: data sets in place of the paper's; at "smoke" the embedded digits unless told.
-        seeds: repetitions; those of the scale unless told.
-        learners: the only ones of each item to run; all if None.
-        own: further learners, as ``file.py:Class``: each is one more row of every comparison.
+        data: data sets that replace the paper's. If None, "smoke" takes the embedded digits.
+        seeds: seeds of the repetitions. If None, the scale decides them.
+        learners: those of the paper's learners that are run. If None, all of them are.
+        own: further learners, as ``file.py:Class``. Each is one more row of every comparison.
     """
 
     scale: str
@@ -52,50 +52,56 @@ class Setup:
         seeds: Sequence[int] | None = None,
         learners: Sequence[str] | None = None,
     ) -> Setup:
-        """As the command line gives it: learners of the paper choose, files add.
+        """Make a setup from options: names select learners of the paper, files add learners.
 
         >>> Setup.of(scale="smoke", learners=["cilf", "cpe"]).learners_for(DETECTORS)
         ('cpe', 'cilf')
         """
         validation.one_of("scale", scale, SEEDS)
-        own = _once(name for name in learners or () if is_own(name))
-        named = _once(name for name in learners or () if name not in own)
+        own = _drop_repeated(name for name in learners or () if is_own(name))
+        named = _drop_repeated(name for name in learners or () if name not in own)
         for name in named:
             validation.one_of("learner", name, [*SYSTEMS, JOINT])
         for source in data or ():
             require_data(source)
-        _require_told_apart("learner", own, lambda name: learner_class(name).name)
-        _require_told_apart("data", _once(data or ()), data_file_name)
-        return cls(scale, _once(data or ()) or None, _once(seeds or ()) or None, named or None, own)
+        _require_distinct("learner", own, lambda name: learner_class(name).name)
+        _require_distinct("data", _drop_repeated(data or ()), data_file_name)
+        return cls(
+            scale,
+            _drop_repeated(data or ()) or None,
+            _drop_repeated(seeds or ()) or None,
+            named or None,
+            own,
+        )
 
     def data_for(self, paper: Sequence[str]) -> tuple[str, ...]:
-        """The data sets of an item for which the paper takes these."""
+        """Return the data sets of an item for which the paper takes these."""
         if self.data is not None:
             return self.data
         return ("digits",) if self.scale == "smoke" else tuple(paper)
 
-    def papers_for(self, paper: Sequence[str]) -> tuple[str, ...]:
-        """Those of the paper's learners that are to be run."""
+    def paper_learners_for(self, paper: Sequence[str]) -> tuple[str, ...]:
+        """Return those of the paper's learners that are run."""
         return tuple(n for n in paper if self.learners is None or n in self.learners)
 
     def learners_for(self, paper: Sequence[str]) -> tuple[str, ...]:
-        """These, and one's own."""
-        return (*self.papers_for(paper), *self.own)
+        """Return those of the paper's learners that are run, and the user's own."""
+        return (*self.paper_learners_for(paper), *self.own)
 
     @property
-    def repetitions(self) -> tuple[int, ...]:
+    def all_seeds(self) -> tuple[int, ...]:
         return SEEDS[self.scale] if self.seeds is None else self.seeds
 
 
-def _once(values: Iterable[T]) -> tuple[T, ...]:
+def _drop_repeated(values: Iterable[T]) -> tuple[T, ...]:
     return tuple(dict.fromkeys(values))
 
 
-def _require_told_apart(what: str, given: Sequence[str], called: Callable[[str], str]) -> None:
-    """Rows and files go by these names: one would replace the other."""
+def _require_distinct(what: str, values: Sequence[str], find_name: Callable[[str], str]) -> None:
+    """Refuse two values of one name: one would replace the other in tables and files."""
     seen: dict[str, str] = {}
-    for value in given if len(given) > 1 else ():
-        name = called(value)
+    for value in values if len(values) > 1 else ():
+        name = find_name(value)
         if name in seen:
             raise BadConfig(
                 f"{what} is {seen[name]!r} and {value!r}, both called {name!r}: rename one."

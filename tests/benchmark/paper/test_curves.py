@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import csv
+import dataclasses
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cilf.benchmark.paper.item import Inputs
+from cilf.benchmark.paper.items import ITEMS, select_items
+from cilf.benchmark.paper.make import write_items
+from cilf.benchmark.paper.results import Cell
+from cilf.benchmark.paper.setup import Setup
+from cilf.report.run import Run
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(path.read_text().splitlines()))
+
+
+def test_undefined_values_and_missing_runs_leave_a_curve(
+    few_digits: Path, tmp_path: Path, keep_run: Any
+) -> None:
+    learners = ("iforest", "one-svm")
+    setup = Setup("smoke", data=(str(few_digits),), seeds=(0, 1, 2), learners=learners)
+    for seed in (0, 1):
+        folder = keep_run(setup, "iforest", seed)
+        records = [dataclasses.replace(r, known_auroc=math.nan) for r in folder.read_records()]
+        folder.write_records(records)
+    keep_run(setup, "one-svm", 0).write_run({})
+    written = list(write_items(select_items(["table2", "figure6"]), setup, tmp_path))
+    assert [item.n_missing for item in written] == [4, 4]
+    assert all(item.files for item in written)
+    assert [row["n_seeds"] for row in read_rows(tmp_path / "table2.csv")[:2]] == ["2", "0"]
+    rows = read_rows(tmp_path / "figure6.csv")
+    assert {row["learner"] for row in rows} == {"iforest"}
+    assert {row["value"] for row in rows if row["metric"] == "known_auroc"} == {""}
+
+
+def test_weights_queries_and_seconds_are_plotted_from_the_records(
+    few_digits: Path, tmp_path: Path, keep_run: Any
+) -> None:
+    """One run stands for each cell: what is read from it is known."""
+    setup = Setup("smoke", data=(str(few_digits),), learners=("cilf",))
+    run = Run.read(keep_run(setup, "iforest", 0))
+    seconds = sum(record.seconds_update for record in run.records)
+    expected = {"figure9": 4 * 2 * 5, "figure10": 2 * 9, "figure11": 2}
+    for name, n_rows in expected.items():
+        results = {cell: {0: run} for cell in ITEMS[name].cells(setup)}
+        inputs = Inputs(name, ITEMS[name].title, setup, results, tmp_path, tmp_path)
+        assert [path.suffix for path in ITEMS[name].write(inputs)] == [".png", ".svg", ".csv"]
+        assert len(read_rows(tmp_path / f"{name}.csv")) == n_rows
+    update = read_rows(tmp_path / "figure11.csv")[1]
+    assert (update["learner"], update["step"]) == ("cilf", "update")
+    assert float(update["seconds"]) == pytest.approx(seconds)
+    weights = read_rows(tmp_path / "figure10.csv")
+    assert {row["lambda1"] for row in weights} == {"0.01", "1.0", "100.0"}
+
+
+def test_only_cilf_has_weights_to_vary() -> None:
+    cells = ITEMS["figure10"].cells(Setup("smoke", own=("mine.py:Mine",)))
+    assert {cell.learner for cell in cells} == {"cilf"}
+    assert cells[0] == Cell("cilf", "digits", "single", 1.0, (("lambda1", 0.01), ("lambda2", 0.01)))
