@@ -1,35 +1,68 @@
-"""What CONTRIBUTING.md says about a learner of one's own, done to the letter."""
+"""What CONTRIBUTING.md says, done to the letter."""
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cilf.evaluate import RunFolder, find_runs
+from cilf.evaluate import METRICS, RunFolder, find_runs
 
-PAGE = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 FILE = "nearest_mean.py"
 
 
-def blocks(kind: str) -> list[str]:
-    return re.findall(rf"^```{kind}\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)
+def blocks(kind: str, section: str) -> list[str]:
+    """The fenced blocks of this kind in a section."""
+    text = PAGE.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+    return re.findall(rf"^```{kind}\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def register(section: str) -> None:
+    """Run the example of a section, which adds a line to a table."""
+    (example,) = blocks("python", section)
+    exec(example, {"__name__": "example"})
+
+
+@pytest.fixture
+def metrics() -> Iterator[None]:
+    before = dict(METRICS)
+    yield
+    METRICS.clear()
+    METRICS.update(before)
+
+
+def test_every_package_has_a_layer() -> None:
+    layers = re.findall(r"^\| `(\w+)` \|", PAGE, flags=re.MULTILINE)
+    source = ROOT / "src" / "cilf"
+    packages = {path.name for path in source.iterdir() if (path / "__init__.py").exists()}
+    assert packages | {"errors"} == set(layers)
+
+
+def test_paths_it_names_exist() -> None:
+    paths = re.findall(r"`((?:src|tests|docs)/[\w/.]+)`", PAGE)
+    assert [path for path in paths if "a/b.py" not in path and not (ROOT / path).exists()] == [
+        "tests/a/test_b.py"
+    ]
 
 
 def test_the_learner_it_shows_is_checked_run_resumed_reported_and_loaded(
     run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    learner, check, load = blocks("python")
+    learner, check, load = blocks("python", "Add a learner")
     assert len(learner.splitlines()) < 60
     Path(FILE).write_text(learner, encoding="utf-8")
-    (grid,) = blocks("toml")
+    (grid,) = blocks("toml", "Add a learner")
     Path(grid.partition("\n")[0].removeprefix("# ")).write_text(grid, encoding="utf-8")
     monkeypatch.syspath_prepend(".")
     exec(check, {})
-    for command in "".join(blocks("sh")).splitlines():
+    for command in "".join(blocks("sh", "Add a learner")).splitlines():
         program, *arguments = shlex.split(command)
         done = run(*arguments)
         assert (program, done.code) == ("cilf", 0), done.err
@@ -44,3 +77,14 @@ def test_the_learner_it_shows_is_checked_run_resumed_reported_and_loaded(
     rows = Path("runs/paper/table4.md").read_text(encoding="utf-8").splitlines()
     assert sum("| nearest-mean |" in row for row in rows) == 4  # one for each metric
     assert RunFolder.open("runs/wide").read_run()["parameters"]["reach"] == 0.99
+
+
+@pytest.mark.usefixtures("metrics")
+def test_the_metric_it_shows_is_in_records_and_summaries(run: Any) -> None:
+    register("Add a metric")
+    command = ("run", "--learner", "iforest", "--data", "digits", "--out", "runs/mine")
+    done = run(*command, "--set", "stream.n_windows=1", "--json")
+    (record,) = RunFolder.open("runs/mine").read_records()
+    value = record.extra["novel_precision"]
+    assert 0 < value < 1
+    assert json.loads(done.out)["summary"]["novel_precision"] == value
