@@ -76,7 +76,7 @@ def test_the_tutorial_works_from_top_to_bottom(
     assert "monday: of 60 instances" in told
     assert "new classes: striped" in told
     assert "tuesday: of 24 instances" in told
-    assert "model: version 1 (was 2), 2 classes" in told
+    assert "model: version 1 (before: 2), 2 classes" in told
     rows = list(csv.DictReader(Path("labels.csv").read_text().splitlines()))
     striped = [row["label"] == "striped" for row in rows]
     truth = [int(row["identity"][4:7]) % 3 == 2 for row in rows]

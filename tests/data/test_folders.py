@@ -8,9 +8,10 @@ import pytest
 from PIL import Image
 
 from cilf.core import notices
-from cilf.data.folders import is_image, read_flat_folder, read_folder
+from cilf.data.folders import read_flat_folder, read_folder
 from cilf.data.images import Pictures, decoded_dataset, decoded_instances
 from cilf.data.options import Options
+from cilf.data.pixels import is_image
 from cilf.errors import BadInput
 
 
@@ -38,7 +39,7 @@ def labels(pictures: Pictures) -> dict[str, object]:
 
 def refusal(folder: Path, *, flat: bool = False) -> str:
     with pytest.raises(BadInput) as refused:
-        (read_flat_folder if flat else read_folder)(folder, Options())
+        read_flat_folder(folder) if flat else read_folder(folder, Options())
     text = str(refused.value)
     assert "\n" not in text
     assert str(folder) in text
@@ -196,7 +197,7 @@ def test_a_link_to_nowhere_is_an_unreadable_image(tmp_path: Path) -> None:
 def test_a_name_that_is_not_utf8_can_be_read(tmp_path: Path) -> None:
     draw(tmp_path, "a/1.png", "a/2.png")
     (tmp_path / "a" / "2.png").rename(tmp_path / "a" / os.fsdecode(b"\xe9.png"))
-    assert len(decoded_instances(read_flat_folder(tmp_path, Options()), Options())) == 2
+    assert len(decoded_instances(read_flat_folder(tmp_path), Options())) == 2
 
 
 @pytest.mark.parametrize(
@@ -260,7 +261,7 @@ def test_what_is_no_folder_is_refused(tmp_path: Path, flat: bool) -> None:
 
 def test_a_flat_folder_has_no_labels(tmp_path: Path) -> None:
     draw(tmp_path, "10.png", "9.png")
-    found = read_flat_folder(tmp_path, Options())
+    found = read_flat_folder(tmp_path)
     assert found.y is None
     assert found.ids.tolist() == ["9.png", "10.png"]
     assert not found.in_test.any()
@@ -270,10 +271,10 @@ def test_images_inside_count_if_there_are_no_others(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     draw(tmp_path, "b/1.png", "a/deep/1.png")
-    assert read_flat_folder(tmp_path, Options()).ids.tolist() == ["a/deep/1.png", "b/1.png"]
+    assert read_flat_folder(tmp_path).ids.tolist() == ["a/deep/1.png", "b/1.png"]
     assert said(caplog) == []
     draw(tmp_path, "1.png")
-    assert read_flat_folder(tmp_path, Options()).ids.tolist() == ["1.png"]
+    assert read_flat_folder(tmp_path).ids.tolist() == ["1.png"]
     assert said(caplog) == [f"{tmp_path}: 2 images in folders inside it are left out"]
 
 
@@ -298,10 +299,10 @@ def test_folders_are_decoded(tmp_path: Path) -> None:
 
 def test_a_changed_file_is_decoded_again(tmp_path: Path) -> None:
     draw(tmp_path, "1.png", "2.png", level=1)
-    before = decoded_instances(read_flat_folder(tmp_path, Options()), Options())
+    before = decoded_instances(read_flat_folder(tmp_path), Options())
     draw(tmp_path, "2.png", level=2)
     os.utime(tmp_path / "2.png", ns=(0, 0))
-    after = decoded_instances(read_flat_folder(tmp_path, Options()), Options())
+    after = decoded_instances(read_flat_folder(tmp_path), Options())
     assert before.X[:, 0, 0].tolist() == [1, 1]
     assert after.X[:, 0, 0].tolist() == [1, 2]
 
@@ -311,8 +312,8 @@ def test_a_relative_and_an_absolute_path_share_the_content(
 ) -> None:
     draw(tmp_path, "photos/1.png")
     monkeypatch.chdir(tmp_path)
-    relative = read_flat_folder(Path("photos"), Options())
-    assert relative.key == read_flat_folder(tmp_path / "photos", Options()).key
+    relative = read_flat_folder(Path("photos"))
+    assert relative.key == read_flat_folder(tmp_path / "photos").key
     monkeypatch.chdir("/")
     assert len(decoded_instances(relative, Options())) == 1
     assert np.array_equal(relative.ids, ["1.png"])

@@ -144,7 +144,7 @@ def test_other_kinds_of_files_are_refused_with_those_that_are_read(
     read: Callable[[Path], object], tmp_path: Path
 ) -> None:
     (tmp_path / "notes.docx").write_text("")
-    with pytest.raises(BadInput, match=r"notes\.docx is no kind of file .* \.npz, \.csv, "):
+    with pytest.raises(BadInput, match=r"notes\.docx has no suffix .* \.npz, \.csv, "):
         read(tmp_path / "notes.docx")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cilf.core.notices import forget
-from cilf.data.npz import npz_instances, read_npz, read_npz_pair
+from cilf.data.npz import read_npz, read_npz_instances, read_npz_pair
 from cilf.data.options import Options
 from cilf.errors import BadInput
 
@@ -25,14 +25,14 @@ def path(tmp_path: Path) -> Path:
 def refused(path: Path, **arrays: Any) -> str:
     np.savez(path, **arrays)
     with pytest.raises(BadInput) as caught:
-        read_npz(path, Options(), "toy")
+        read_npz(path, "toy", Options())
     return str(caught.value)
 
 
 @pytest.mark.parametrize("names", [("x", "y"), ("X", "Y"), ("images", "labels"), ("Data", "label")])
 def test_one_pair_is_split(path: Path, names: tuple[str, str]) -> None:
     np.savez(path, **{names[0]: X, names[1]: Y})
-    data = read_npz(path, Options(test_share=0.4), "toy")
+    data = read_npz(path, "toy", Options(test_share=0.4))
     assert (len(data.train), len(data.test)) == (6, 4)
     for split in data.train, data.test:
         rows = [int(name.removeprefix("toy.npz:")) for name in split.ids]
@@ -46,7 +46,7 @@ def test_two_splits(path: Path, form: str) -> None:
     arrays = {form.format("train"): X, y.format("train"): Y}
     arrays |= {form.format("test"): X[:4], y.format("test"): Y[:4]}
     np.savez_compressed(path, **arrays)
-    data = read_npz(path, Options(), "toy")
+    data = read_npz(path, "toy", Options())
     assert (len(data.train), len(data.test)) == (10, 4)
     assert data.test.ids[0] == "test/0"
 
@@ -54,10 +54,10 @@ def test_two_splits(path: Path, form: str) -> None:
 def test_validation_stands_in_for_a_test_part(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     parts = {"x_train": X, "y_train": Y, "x_val": X[:4], "y_val": Y[:4]}
     np.savez(path, **parts)
-    assert len(read_npz(path, Options(), "toy").test) == 4
+    assert len(read_npz(path, "toy", Options()).test) == 4
     np.savez(path, **parts, x_test=X[:2], y_test=Y[:2])
     with caplog.at_level(logging.WARNING, "cilf"):
-        assert len(read_npz(path, Options(), "toy").test) == 2
+        assert len(read_npz(path, "toy", Options()).test) == 2
     assert "not used beside a training and a test part: x_val, y_val" in caplog.text
 
 
@@ -71,19 +71,19 @@ def test_pair_of_files(tmp_path: Path) -> None:
 def test_images_stay_bytes_and_column_labels_are_flattened(path: Path) -> None:
     images = np.arange(10 * 4 * 4 * 3, dtype=np.uint8).reshape(10, 4, 4, 3)
     np.savez(path, x=images, y=np.array([[3.0], [5.0]] * 5))
-    data = read_npz(path, Options(), "toy")
+    data = read_npz(path, "toy", Options())
     assert data.train.X.dtype == np.uint8
     assert data.classes == [3, 5]
 
 
 def test_labels_of_bytes(path: Path) -> None:
     np.savez(path, x=X, y=np.array([b"u", b"v"] * 5))
-    assert read_npz(path, Options(), "toy").classes == ["u", "v"]
+    assert read_npz(path, "toy", Options()).classes == ["u", "v"]
 
 
 def test_instances(path: Path) -> None:
     np.savez(path, x=X)
-    found = npz_instances(path)
+    found = read_npz_instances(path, Options())
     np.testing.assert_array_equal(found.X, X.astype(np.float32))
     assert found.ids.tolist() == [f"toy.npz:{row}" for row in range(10)]
 
@@ -91,7 +91,7 @@ def test_instances(path: Path) -> None:
 def test_instances_of_two_splits_are_refused(path: Path) -> None:
     np.savez(path, x_train=X, x_test=X)
     with pytest.raises(BadInput, match=r"lacks x \(it holds x_train, x_test\): save the instances"):
-        npz_instances(path)
+        read_npz_instances(path, Options())
 
 
 def test_missing_parts(path: Path) -> None:
@@ -148,14 +148,14 @@ def test_channels_first(path: Path) -> None:
 def test_files_that_are_no_npz(path: Path) -> None:
     path.write_text("x,y")
     with pytest.raises(BadInput, match=r"toy\.npz is no npz file: write it with numpy\.savez"):
-        npz_instances(path)
+        read_npz_instances(path, Options())
     np.savez(path, x=X, y=Y)
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(BadInput, match=r"toy\.npz cannot be read \(File is not a zip file\)"):
-        npz_instances(path)
+        read_npz_instances(path, Options())
     path.unlink()
     with pytest.raises(BadInput, match=r"cannot be read \(No such file or directory\): check the"):
-        npz_instances(path)
+        read_npz_instances(path, Options())
 
 
 @pytest.mark.parametrize("value", [np.inf, 1e300])
@@ -171,5 +171,5 @@ def test_labels_that_are_not_utf8_are_refused(path: Path) -> None:
 def test_a_pair_beside_two_parts_is_told(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     np.savez(path, x=X, y=Y, x_train=X, y_train=Y, x_test=X, y_test=Y)
     with caplog.at_level(logging.WARNING, "cilf"):
-        read_npz(path, Options(), "toy")
+        read_npz(path, "toy", Options())
     assert "not used beside a training and a test part: x, y." in caplog.text

@@ -17,16 +17,12 @@ import pytest
 from PIL import Image
 
 from cilf.core.notices import forget
+from cilf.data.columns import Feature
 from cilf.data.dataset import Dataset
 from cilf.data.options import Options
-from cilf.data.tables import (
-    Feature,
-    hub_features,
-    read_file,
-    read_parquet,
-    to_dataset,
-    to_instances,
-)
+from cilf.data.readers import read_table
+from cilf.data.table_files import hub_features, read_parquet
+from cilf.data.tables import to_dataset, to_instances
 from cilf.errors import BadConfig, BadInput
 
 
@@ -43,7 +39,7 @@ def said(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]
 
 
 def dataset(path: Path, **options: Any) -> Dataset:
-    return to_dataset("toy", read_file(path), None, Options(**options))
+    return to_dataset("toy", read_table(path), None, Options(**options))
 
 
 def rows_of(data: Dataset) -> dict[str, tuple[Any, Any]]:
@@ -130,7 +126,7 @@ def test_batches_of_large_rows_are_small(tmp_path: Path, monkeypatch: pytest.Mon
     columns = {"image": [bytes([row]) * 1000 for row in range(40)], "label": list(range(40))}
     pq.write_table(pa.table(columns), tmp_path / "t.parquet", compression="none")
     monkeypatch.setattr("cilf.data.table_files.BYTES_PER_BATCH", 11_000)
-    batches = list(read_file(tmp_path / "t.parquet").batches(["label"]))
+    batches = list(read_table(tmp_path / "t.parquet").batches(["label"]))
     assert max(batch.num_rows for batch in batches) == 10
     assert [value for batch in batches for value in batch.column(0).to_pylist()] == columns["label"]
 
@@ -138,17 +134,16 @@ def test_batches_of_large_rows_are_small(tmp_path: Path, monkeypatch: pytest.Mon
 def test_the_key_is_another_when_the_file_is(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text(CSV)
-    before = read_file(path).key
-    assert read_file(path).key == before
+    before = read_table(path).key
+    assert read_table(path).key == before
     path.write_text(CSV + "5,4.5,u\n")
-    assert read_file(path).key != before
+    assert read_table(path).key != before
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    assert "t.csv is not there: name a file." in refused(tmp_path / "t.csv")
-    assert "is a folder: name a file." in refused(tmp_path)
-    message = refused(tmp_path / "t.xlsx", "")
-    assert "t.xlsx is no table that can be read: name a file with .csv, .tsv, .jsonl" in message
+    assert "t.csv is not there: give a folder or a file" in refused(tmp_path / "t.csv")
+    assert "holds no table: name a file with .csv, .tsv, .parquet" in refused(tmp_path)
+    assert "t.xlsx has no suffix that can be read" in refused(tmp_path / "t.xlsx", "")
     assert "t.csv cannot be read (Empty CSV file): repair" in refused(tmp_path / "t.csv", "")
     assert "t.jsonl cannot be read (Empty JSON file)" in refused(tmp_path / "t.jsonl", "")
     assert "t.csv holds no rows" in refused(tmp_path / "t.csv", "a,label\n")
@@ -185,7 +180,7 @@ def test_headers(tmp_path: Path) -> None:
     message = refused(path, "5,0.1,0.2\n4,0.3,0.4\n")
     assert "t.csv begins with numbers (5, 0.1, 0.2, ...) instead of names" in message
     path.write_text("0,1\n0.5,1.5\n")
-    assert to_instances(read_file(path), Options()).X.tolist() == [[0.5, 1.5]]
+    assert to_instances(read_table(path), Options()).X.tolist() == [[0.5, 1.5]]
 
 
 def test_encodings(tmp_path: Path) -> None:
@@ -356,7 +351,7 @@ def test_ids_across_two_tables(tmp_path: Path) -> None:
     for name, first in [("train", 0), ("test", 0), ("more", 9)]:
         text = f"id,a,label\n{first},1,u\n{first + 1},2,v\n"
         (tmp_path / f"{name}.csv").write_text(text)
-    train, test, more = (read_file(tmp_path / f"{n}.csv") for n in ("train", "test", "more"))
+    train, test, more = (read_table(tmp_path / f"{n}.csv") for n in ("train", "test", "more"))
     assert list(rows_of(to_dataset("toy", train, test, Options()))) == [
         "train/0",
         "train/1",
@@ -394,7 +389,7 @@ def test_classes_in_test_only(tmp_path: Path) -> None:
 def pair(folder: Path, train: str, test: str, **options: Any) -> Dataset:
     for name, text in [("train", train), ("test", test)]:
         (folder / f"{name}.csv").write_text(text)
-    tables = [read_file(folder / f"{name}.csv") for name in ("train", "test")]
+    tables = [read_table(folder / f"{name}.csv") for name in ("train", "test")]
     return to_dataset("toy", *tables, Options(**options))
 
 
@@ -424,13 +419,13 @@ def test_no_test_row_is_left(tmp_path: Path) -> None:
 def test_instances(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text(CSV)
-    found = to_instances(read_file(path), Options())
+    found = to_instances(read_table(path), Options())
     assert found.X.tolist() == [x for x, _ in EXPECTED.values()]
     assert found.ids.tolist() == list(EXPECTED)
     path.write_text("a,b\n1,2\n,4\n")
     with pytest.raises(BadInput, match=r"1 of 2 rows cannot be used: row t\.csv:1 \(column 'a'"):
-        to_instances(read_file(path), Options())
-    assert to_instances(read_file(path), Options(skip_bad=True)).ids.tolist() == ["t.csv:0"]
+        to_instances(read_table(path), Options())
+    assert to_instances(read_table(path), Options(skip_bad=True)).ids.tolist() == ["t.csv:0"]
 
 
 # Images
@@ -500,7 +495,7 @@ def test_unreadable_and_missing_images(tmp_path: Path) -> None:
     ]
     labels = ["u", "v", "u", "v", "u"]
     pq.write_table(pa.table({"image": pa.array(images, IMAGE), "label": labels}), path)
-    table = read_file(path)
+    table = read_table(path)
     with pytest.raises(BadInput, match=r"3 of 5 images cannot be read \(t\.parquet:2: "):
         to_instances(table, Options())
     found = to_instances(table, Options(skip_bad=True))
@@ -526,14 +521,14 @@ def test_a_missing_image_is_unreadable(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("file,label\n0.png,u\n1.png,v\n")
     with pytest.raises(BadInput, match=r"1 of 2 images cannot be read \(1\.png: "):
-        to_instances(read_file(path), Options())
+        to_instances(read_table(path), Options())
 
 
 def test_one_image_in_two_rows_is_named_by_row(tmp_path: Path) -> None:
     (tmp_path / "0.png").write_bytes(picture(0))
     path = tmp_path / "t.csv"
     path.write_text("file\n0.png\n0.png\n")
-    assert to_instances(read_file(path), Options()).ids.tolist() == ["t.csv:0", "t.csv:1"]
+    assert to_instances(read_table(path), Options()).ids.tolist() == ["t.csv:0", "t.csv:1"]
 
 
 def test_features_as_the_hub_library_writes_them(tmp_path: Path) -> None:
@@ -563,14 +558,14 @@ def test_features_as_the_hub_library_writes_them(tmp_path: Path) -> None:
         schema=features.arrow_schema,
     )
     pq.write_table(content, path)
-    assert read_file(path).features == expected
+    assert read_table(path).features == expected
 
 
 @pytest.mark.parametrize("stored", [b"no json", b"[]", b'{"info": null}', b'{"info": {}}'])
 def test_descriptions_that_make_no_sense_are_passed_over(tmp_path: Path, stored: bytes) -> None:
     content = pa.table({"a": [1]}).replace_schema_metadata({b"huggingface": stored})
     pq.write_table(content, tmp_path / "t.parquet")
-    assert read_file(tmp_path / "t.parquet").features == {"a": Feature("number")}
+    assert read_table(tmp_path / "t.parquet").features == {"a": Feature("number")}
 
 
 def test_text_that_is_not_utf8_is_refused(tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ data_app = typer.Typer(invoke_without_command=True)
 def data(context: typer.Context, as_json: Json = False) -> None:
     """List the data sets: what they are, and whether they are here."""
     from cilf.data.listing import listed
+    from cilf.data.readers import describe_readers
 
     if context.invoked_subcommand:
         return
@@ -62,7 +63,7 @@ def data(context: typer.Context, as_json: Json = False) -> None:
         [entry.to_row() for entry in sets],
     )
     terminal.print_line(
-        "Also: hf:ID for a data set of the hub, or the path of a folder of images or of a table."
+        f"Or give hf:ID for a data set of the hub, or the path of: {describe_readers()}."
     )
 
 

@@ -22,8 +22,7 @@ from typing import Any, BinaryIO
 
 from cilf.core.extras import optional
 from cilf.core.files import make_folder
-from cilf.data.folders import SUFFIXES
-from cilf.data.pixels import Unreadable, read_header, strict_about_bombs
+from cilf.data.pixels import IMAGE_SUFFIXES, Unreadable, read_header, strict_about_bombs
 from cilf.errors import BadInput
 
 MEGA = 1 << 20
@@ -34,7 +33,7 @@ MOST_PIXELS = 50_000_000  # of one image
 MOST_ROWS = 5_000_000  # of a table: few bytes can say the same row very often
 LONGEST = 200  # bytes of a name: file systems take 255
 CHUNK = MEGA
-IMAGES = tuple(sorted(SUFFIXES))
+IMAGES = tuple(sorted(IMAGE_SUFFIXES))
 TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".npz")
 ZIP = ".zip"
 DAMAGED = (  # what zipfile raises on damaged or encrypted files

@@ -36,8 +36,7 @@ def load_dataset(
 
     Args:
         name: one of ``DATASETS``; ``hf:ID`` or ``hf:ID:CONFIGURATION`` for a data set of the hub;
-            or a path: a folder of class folders with images, or a file (npz, csv, tsv, parquet,
-            jsonl).
+            or a path, in a format of ``cilf.data.readers.READERS``.
         label: the column of a table that holds the class; one of the usual names if None.
         column: the column that holds the text or the image; found by its content if None.
         size: pixels a side that images are brought to, or the shape of one, (h, w) in grey or

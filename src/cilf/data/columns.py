@@ -12,8 +12,8 @@ from cilf.core import validation
 from cilf.core.extras import optional
 from cilf.core.notices import notice
 from cilf.core.types import Label
-from cilf.data.folders import is_image
 from cilf.data.options import Options
+from cilf.data.pixels import is_image
 from cilf.errors import BadConfig, BadInput
 
 Kind = Literal["label", "image", "text", "number", "vector", "other"]

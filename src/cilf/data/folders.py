@@ -12,28 +12,19 @@ import numpy as np
 from cilf.core.cache import fingerprint
 from cilf.core.notices import notice
 from cilf.core.types import Array, Bools
-from cilf.data.images import Pictures
+from cilf.data.dataset import Dataset, Instances
+from cilf.data.images import Pictures, decoded_dataset, decoded_instances
 from cilf.data.options import Options
+from cilf.data.pixels import IMAGE_SUFFIXES, is_image
+from cilf.data.reader import Reader
 from cilf.data.split import held_out
 from cilf.errors import BadInput
 
-SUFFIXES = frozenset(
-    [".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pbm"]
-)
 CLUTTER = frozenset({"__macosx", "thumbs.db"})  # what systems leave behind, beside hidden files
 TRAIN = frozenset({"train", "training"})
 TEST = frozenset({"test", "testing", "val", "valid", "validation"})
 WHOLE_NUMBER = re.compile("0|[1-9][0-9]{0,17}")  # 18 digits fit in 64 bits
 REMEDY = "put the images of each class into a folder of its own"
-
-
-def is_image(path: PurePath) -> bool:
-    """Whether the name says that a file is an image.
-
-    >>> is_image(Path("cat.JPG")), is_image(Path("notes.txt"))
-    (True, False)
-    """
-    return path.suffix.lower() in SUFFIXES
 
 
 def read_folder(path: Path, options: Options) -> Pictures:
@@ -63,7 +54,7 @@ def read_folder(path: Path, options: Options) -> Pictures:
     return _pictures(path, images, y, in_test)
 
 
-def read_flat_folder(path: Path, options: Options) -> Pictures:
+def read_flat_folder(path: Path) -> Pictures:
     """The images directly in a folder, without labels; if there are none, those at any depth."""
     images = _found(path)
     direct = [image for image in images if len(image.parts) == 1]
@@ -91,7 +82,7 @@ def _found(path: Path) -> list[PurePath]:
     files.sort(key=lambda file: [_natural(part) for part in file.parts])
     images = [file for file in files if is_image(file)]
     if not images:
-        kinds = " ".join(sorted(SUFFIXES))
+        kinds = " ".join(sorted(IMAGE_SUFFIXES))
         raise BadInput(f"{path} holds no images: name a folder that does ({kinds}).")
     others = [file.as_posix() for file in files if not is_image(file)]
     if others:
@@ -187,3 +178,19 @@ def _stated_test(path: Path, images: Sequence[PurePath]) -> Bools | None:
             "folder train, or name the folder above the class folders."
         )
     return in_test if in_test.any() else None
+
+
+def _read_dataset(path: Path, name: str, options: Options) -> Dataset:
+    return decoded_dataset(name, read_folder(path, options), options)
+
+
+def _read_instances(path: Path, options: Options) -> Instances:
+    return decoded_instances(read_flat_folder(path), options)
+
+
+READER = Reader(
+    about="a folder of images, or of class folders with images",
+    options=frozenset({"size"}),
+    read_dataset=_read_dataset,
+    read_instances=_read_instances,
+)

@@ -13,9 +13,11 @@ from urllib.parse import urlsplit
 from cilf.core.cache import fingerprint
 from cilf.core.extras import optional
 from cilf.data import local
+from cilf.data.columns import Table
 from cilf.data.dataset import Dataset
 from cilf.data.options import Options
-from cilf.data.tables import Table, hub_features, to_dataset
+from cilf.data.table_files import hub_features
+from cilf.data.tables import to_dataset
 from cilf.errors import BadConfig, BadInput
 
 PREFIX = "hf:"
@@ -37,7 +39,7 @@ def read_hub(name: str, options: Options) -> Dataset:
     if not id_:
         raise BadConfig(f"data set {name!r} names nothing: write hf:ID, for example hf:ag_news.")
     folder = local.local_folder(id_)
-    if not configuration and folder and (read := local.reader(folder, name, options)):
+    if not configuration and folder and (read := local.find_dataset(folder, name, options)):
         return read()
     try:
         return from_hub(name, id_, configuration or None, options)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cilf.core.extras import installed
-from cilf.data import local, named, tables
+from cilf.data import local, named, table_files
 from cilf.data.digits import load_digits
 from cilf.data.named import Original
 from cilf.data.options import Options
@@ -67,11 +67,11 @@ def _found(name: str, original: Original) -> tuple[str, tuple[int, int]]:
 
 def _row_counts(folder: Path, name: str) -> tuple[int, int] | None:
     """Rows of the training and the test split in this folder; None if there is no data set."""
-    parquet = [local.shards(folder, part) for part in ("train", "test")]
+    parquet = [local.find_shards(folder, part) for part in ("train", "test")]
     if all(parquet):
-        train, test = (tables.read_parquet(shards, name).n_rows for shards in parquet)
+        train, test = (table_files.read_parquet(shards, name).n_rows for shards in parquet)
         return train, test
-    read = local.reader(folder, name, Options())
+    read = local.find_dataset(folder, name, Options())
     if read is None:
         return None
     data = read()

@@ -92,7 +92,7 @@ def load_named(name: str) -> Dataset:
 
 def _read(name: str, original: Original) -> Dataset:
     folder = local.local_folder(original.folder)
-    read = folder and local.reader(folder, name, Options())
+    read = folder and local.find_dataset(folder, name, Options())
     if read:
         return read()
     try:
@@ -103,7 +103,9 @@ def _read(name: str, original: Original) -> Dataset:
 
 def _not_found(name: str, original: Original, problem: Exception) -> str:
     folder = local.local_folder(original.folder)
-    looked = f"{folder} has no {local.FORMATS}" if folder else f"{local.VARIABLE} is not set"
+    looked = (
+        f"{folder} has no {local.describe_forms()}" if folder else f"{local.VARIABLE} is not set"
+    )
     place = str(folder or f"DIR/{original.folder}")
     command = hub.fetch_command(original.hub, place)
     then = "" if folder else f", then set {local.VARIABLE}=DIR"

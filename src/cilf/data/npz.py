@@ -15,6 +15,7 @@ from cilf.core.notices import notice
 from cilf.core.types import Array
 from cilf.data.dataset import Dataset, Instances, Split
 from cilf.data.options import Options
+from cilf.data.reader import Reader
 from cilf.data.split import held_out
 from cilf.errors import BadInput
 
@@ -24,7 +25,7 @@ PARTS = {"train": "train", "training": "train", "test": "test", "testing": "test
 PARTS |= dict.fromkeys(("val", "valid", "validation"), "val")
 
 
-def read_npz(path: Path, options: Options, name: str) -> Dataset:
+def read_npz(path: Path, name: str, options: Options) -> Dataset:
     """The data set in a file; identities are as :mod:`cilf.data.tables` says."""
     arrays = _arrays(path)
     if any(part for part, _ in arrays):
@@ -46,8 +47,8 @@ def read_npz_pair(train: Path, test: Path, name: str) -> Dataset:
     return _joined(f"{train} and {test}", *pairs, name=name)
 
 
-def npz_instances(path: Path) -> Instances:
-    """The array x of a file, whatever else is in it."""
+def read_npz_instances(path: Path, options: Options) -> Instances:
+    """Read the array x of a file, whatever else the file holds."""
     arrays = _arrays(path)
     if ("", "x") not in arrays:
         raise BadInput(f"{path} lacks x (it holds {_listed(arrays)}): save the instances as x.")
@@ -169,3 +170,11 @@ def _identities(path: Path, n: int) -> Array:
 
 def _listed(arrays: Mapping[tuple[str, str], Array]) -> str:
     return ", ".join(f"{what}_{part}" if part else what for part, what in arrays)
+
+
+READER = Reader(
+    about="numpy arrays",
+    suffixes=(".npz",),
+    read_dataset=read_npz,
+    read_instances=read_npz_instances,
+)

@@ -1,4 +1,4 @@
-"""A user's own data: what lies under a path decides how it is read."""
+"""Data of one's own under a path."""
 
 from __future__ import annotations
 
@@ -6,37 +6,36 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cilf.data import folders, images, npz, tables
 from cilf.data.dataset import Dataset, Instances
 from cilf.data.options import Options
+from cilf.data.reader import Reader
+from cilf.data.readers import find_reader, suffix_of, suffixes
 from cilf.errors import BadInput
 
-PACKED = ".npz"
-TABLES = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
-KINDS = (PACKED, *TABLES)
+FORMAT_OPTIONS = ("label", "column", "columns", "size")  # options that not every format takes
 
 
 def lies_inside(out: Path, data: str) -> bool:
-    """Whether something would be written into a folder of images: the next time it were data."""
+    """Whether ``out`` lies in the folder ``data``, whose files would then include the output."""
     folder = Path(data).expanduser()
     return bool(data) and folder.is_dir() and out.resolve().is_relative_to(folder.resolve())
 
 
 def looks_like_path(text: str) -> bool:
-    """Whether this is meant as a path, be it there or not."""
-    named_as_one = "/" in text or "\\" in text or _kind(Path(text)) in KINDS
-    return named_as_one or (text != "" and _exists(Path(text)))
+    """Whether a text is meant as a path, whether or not something lies there."""
+    is_path = "/" in text or "\\" in text or suffix_of(Path(text)) in suffixes()
+    return is_path or (text != "" and _exists(Path(text)))
 
 
 def plain_name(path: Path) -> str:
-    """What to call the data under a path.
+    """The name of the data under a path.
 
     >>> plain_name(Path("a/rows.csv.gz")), plain_name(Path("photos.2024"))
     ('rows', 'photos.2024')
     """
     if path.name in ("", ".."):
         return path.resolve().name
-    if _kind(path) not in KINDS:
+    if suffix_of(path) not in suffixes():
         return path.name
     return Path(path.name[:-3] if path.name.lower().endswith(".gz") else path.name).stem
 
@@ -44,56 +43,37 @@ def plain_name(path: Path) -> str:
 def _exists(path: Path) -> bool:
     try:
         return path.exists()
-    except OSError:  # too long a name, or a folder that may not be looked into
+    except OSError:  # the name is too long, or the folder above cannot be entered
         return False
 
 
 def read_dataset(path: Path, options: Options) -> Dataset:
-    """Labelled data: class folders, npz, or a table with a label column."""
-    with _reachable(path):
-        if path.is_dir():
-            options.refuse("label", "column", where=str(path))
-            return images.decoded_dataset(
-                plain_name(path), folders.read_folder(path, options), options
-            )
-        _require_file(path)
-        if _kind(path) == PACKED:
-            options.refuse("label", "column", "size", where=str(path))
-            return npz.read_npz(path, options, plain_name(path))
-        return tables.to_dataset(plain_name(path), tables.read_file(path), None, options)
+    """Read labelled data; see ``READERS`` for the formats."""
+    with _report_os_errors(path):
+        reader = find_reader(path)
+        _refuse_options(reader, path, options)
+        return reader.read_dataset(path, plain_name(path), options)
 
 
 def read_instances(path: Path, options: Options) -> Instances:
-    """Unlabelled data: a folder of images, npz or a table; labels are ignored."""
-    with _reachable(path):
-        if path.is_dir():
-            options.refuse("column", "columns", where=str(path))
-            return images.decoded_instances(folders.read_flat_folder(path, options), options)
-        _require_file(path)
-        if _kind(path) == PACKED:
-            options.refuse("column", "columns", "size", where=str(path))
-            return npz.npz_instances(path)
-        return tables.to_instances(tables.read_file(path), options)
+    """Read unlabelled data; labels are ignored."""
+    with _report_os_errors(path):
+        reader = find_reader(path)
+        _refuse_options(reader, path, options)
+        return reader.read_instances(path, options)
+
+
+def _refuse_options(reader: Reader, path: Path, options: Options) -> None:
+    options.refuse(
+        *(name for name in FORMAT_OPTIONS if name not in reader.options), where=str(path)
+    )
 
 
 @contextmanager
-def _reachable(path: Path) -> Iterator[None]:
-    """What the system says about a file or folder, in one line that names it."""
+def _report_os_errors(path: Path) -> Iterator[None]:
+    """Turn an error of the operating system into one line that names the file."""
     try:
         yield
     except OSError as error:
         where, reason = error.filename or path, error.strerror or error
         raise BadInput(f"{where} cannot be read ({reason}): check its name and rights.") from error
-
-
-def _require_file(path: Path) -> None:
-    if not path.exists():
-        raise BadInput(f"{path} is not there: give a folder or a file, or see 'cilf data'.")
-    if _kind(path) not in KINDS:
-        known = ", ".join(KINDS)
-        raise BadInput(f"{path} is no kind of file this reads: give a folder, or one of {known}.")
-
-
-def _kind(path: Path) -> str:
-    """The suffix of a file, without that of its compression."""
-    return Path(path.name.lower().removesuffix(".gz")).suffix

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,6 +20,9 @@ from cilf.core.types import Array
 Encoded = bytes | Path  # an image as it lies on disk or in a table
 Size = tuple[int, int]  # height, width
 
+IMAGE_SUFFIXES = frozenset(
+    [".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pbm"]
+)
 # Nothing else is opened whatever its name says: some formats of pillow start other programs.
 FORMATS = ("JPEG", "PNG", "BMP", "DIB", "GIF", "TIFF", "WEBP", "PPM")
 GREY = ("1", "L", "LA", "I", "F")  # and the 16-bit modes, I;16 in either byte order
@@ -64,6 +67,15 @@ class Unreadable:
     """An image that cannot be read, and why."""
 
     reason: str
+
+
+def is_image(path: PurePath) -> bool:
+    """Whether a file name has the suffix of an image.
+
+    >>> is_image(Path("cat.JPG")), is_image(Path("notes.txt"))
+    (True, False)
+    """
+    return path.suffix.lower() in IMAGE_SUFFIXES
 
 
 def read_header(encoded: Encoded) -> Header | Unreadable:

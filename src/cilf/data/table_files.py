@@ -20,20 +20,6 @@ BYTES_FOR_DIALECT = 2**16
 BLOCK = 2**24  # bytes; no row of a file of text may be longer than this
 
 
-def read_file(path: Path) -> Table:
-    """A table in one file: .csv, .tsv, .jsonl, .ndjson (each may be gzipped) or .parquet."""
-    if not path.is_file():
-        problem = "is a folder" if path.is_dir() else "is not there"
-        raise BadInput(f"{path} {problem}: name a file.")
-    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
-    if suffix == ".parquet":
-        return read_parquet([path], str(path))
-    if suffix not in READERS:
-        known = ", ".join([*READERS, ".parquet"])
-        raise BadInput(f"{path} is no table that can be read: name a file with {known}.")
-    return READERS[suffix](path)
-
-
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
     """What pyarrow says about a file, in one line that names the file."""
@@ -46,11 +32,13 @@ def _reading(path: Path) -> Iterator[None]:
         raise BadInput(f"{path} cannot be read ({reason}): repair or remove it.") from error
 
 
-def _read_csv(path: Path) -> Table:
+def read_csv(path: Path) -> Table:
+    """Read a table whose columns are separated by commas unless its header says otherwise."""
     return _delimited(path, ",")
 
 
-def _read_tsv(path: Path) -> Table:
+def read_tsv(path: Path) -> Table:
+    """Read a table whose columns are separated by tabs unless its header says otherwise."""
     return _delimited(path, "\t")
 
 
@@ -108,7 +96,8 @@ def _check_encoding(path: Path, schema: Any) -> None:
             raise BadInput(f"{path}: column {field.name!r} is not UTF-8: save the file as UTF-8.")
 
 
-def _read_json_lines(path: Path) -> Table:
+def read_json_lines(path: Path) -> Table:
+    """Read a table with a JSON object in each line."""
     lines = arrow("pyarrow.json")
     with _reading(path):
         content = lines.read_json(path, read_options=lines.ReadOptions(block_size=BLOCK))
@@ -126,12 +115,9 @@ def _in_memory(
     return Table(str(path), content.num_rows, features, batches, path.parent, key, written)
 
 
-READERS: dict[str, Callable[[Path], Table]] = {
-    ".csv": _read_csv,
-    ".tsv": _read_tsv,
-    ".jsonl": _read_json_lines,
-    ".ndjson": _read_json_lines,
-}
+def read_parquet_file(path: Path) -> Table:
+    """Read a table in one parquet file."""
+    return read_parquet([path], str(path))
 
 
 def read_parquet(paths: Sequence[Path], where: str) -> Table:

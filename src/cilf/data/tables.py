@@ -1,7 +1,7 @@
 """Tables of labelled rows: numbers, texts, vectors, images or paths of images.
 
-``read_file`` and ``read_parquet`` find out what columns hold, ``to_dataset`` and
-``to_instances`` choose among them (see :mod:`cilf.data.columns`) and read the rows.
+:mod:`cilf.data.table_files` finds out what columns hold. ``to_dataset`` and ``to_instances`` choose
+among them (see :mod:`cilf.data.columns`) and read the rows.
 
 Identities are the values of a column ``id``, ``index`` or ``row``, or the paths of images, where
 each row has another one. Else they are ``name.csv:0``, ``name.csv:1``, ... in one file, and
@@ -11,7 +11,7 @@ counted from 0, without the header.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -22,7 +22,6 @@ import numpy as np
 from cilf.core.cache import fingerprint
 from cilf.core.types import Array, Bools
 from cilf.data.columns import (
-    Feature,
     Roles,
     Table,
     choose,
@@ -35,22 +34,30 @@ from cilf.data.dataset import Dataset, Instances, Split
 from cilf.data.images import Pictures, decoded_dataset, decoded_instances
 from cilf.data.options import Options
 from cilf.data.pixels import Encoded
+from cilf.data.reader import Reader
 from cilf.data.split import held_out
-from cilf.data.table_files import hub_features, read_file, read_parquet
 from cilf.data.values import Bad, labels, numbers, texts, usable, vectors
 from cilf.errors import BadInput
 
-__all__ = [
-    "Feature",
-    "Table",
-    "hub_features",
-    "read_file",
-    "read_parquet",
-    "to_dataset",
-    "to_instances",
-]
-
 LOOKS_LIKE_AN_ID = 20  # more rows than this, and no two of one class
+
+
+def table_reader(about: str, read_table: Callable[[Path], Table], *suffixes: str) -> Reader:
+    """A format whose files hold tables.
+
+    Args:
+        about: the content of such files.
+        read_table: reads a file as a table.
+        suffixes: the suffixes of such files, in lower case.
+    """
+    return Reader(
+        about=about,
+        suffixes=suffixes,
+        options=frozenset({"label", "column", "columns", "size"}),
+        read_dataset=lambda path, name, options: to_dataset(name, read_table(path), None, options),
+        read_instances=lambda path, options: to_instances(read_table(path), options),
+        read_table=read_table,
+    )
 
 
 def to_dataset(name: str, train: Table, test: Table | None, options: Options) -> Dataset:

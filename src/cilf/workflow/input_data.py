@@ -9,7 +9,7 @@ from typing import Any
 
 from cilf.core.notices import notice
 from cilf.data import DATASETS, Dataset, Instances, load_dataset, load_instances
-from cilf.data.paths import PACKED
+from cilf.data.readers import find_reader
 from cilf.workflow.versions import LoadedModel
 
 IMAGE_AXES = (2, 3)
@@ -30,14 +30,14 @@ def read_new(
     """Read new instances in the form of the model: images of its size, columns of its names."""
     path = Path(data).expanduser()
     shape = model.learner.instance_shape
-    is_table = not path.is_dir() and path.suffix.lower() != PACKED
-    columns = list(model.columns) if is_table else []
+    options = find_reader(path).options
+    columns = list(model.columns) if "columns" in options else []
     if column is None and len(columns) == 1:
         column = columns[0]
     return load_instances(
         path,
         column=column,
         columns=columns if column is None and columns else None,
-        size=shape if len(shape) in IMAGE_AXES and (is_table or path.is_dir()) else None,
+        size=shape if len(shape) in IMAGE_AXES and "size" in options else None,
         skip_bad=skip_bad,
     )

@@ -1,0 +1,33 @@
+"""What a format of data has to define to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from cilf.data.columns import Table
+from cilf.data.dataset import Dataset, Instances
+from cilf.data.options import Options
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reader:
+    """A format of data.
+
+    Attributes:
+        about: the content of such data, for listings and messages.
+        suffixes: the suffixes of such files, in lower case; none for a folder.
+        options: the names of the options that the format takes, among ``label``, ``column``,
+            ``columns`` and ``size``.
+        read_dataset: reads labelled data under a path, which messages call by a name.
+        read_instances: reads unlabelled data under a path.
+        read_table: reads a file as a table; None if the format holds no table.
+    """
+
+    about: str
+    suffixes: tuple[str, ...] = ()
+    options: frozenset[str] = frozenset()
+    read_dataset: Callable[[Path, str, Options], Dataset]
+    read_instances: Callable[[Path, Options], Instances]
+    read_table: Callable[[Path], Table] | None = None
