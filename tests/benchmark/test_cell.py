@@ -72,7 +72,7 @@ def test_records_are_those_of_run_stream(finished: RunFolder) -> None:
 
 def test_every_window_is_drawn(finished: RunFolder) -> None:
     for record in finished.read_records():
-        drawing = finished.read_drawing(record.window)
+        drawing = finished.read_snapshot(record.window)
         assert drawing is not None
         assert len(drawing.sizes) == record.n_novel_found
 
@@ -81,7 +81,7 @@ def test_a_record_is_on_disk_when_it_is_yielded(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
     for done, _ in enumerate(run_cell(config(), folder.path), start=1):
         assert len(folder.read_records()) == done
-        assert folder.read_drawing(done) is not None
+        assert folder.read_snapshot(done) is not None
         assert [path.name for path in folder.checkpoint.iterdir()] == [f"{done:03d}"]
 
 
@@ -137,22 +137,12 @@ def test_a_run_is_not_resumed_on_other_data(
         run_cell(config(), tmp_path, resume=True)
 
 
-def test_a_run_that_does_not_say_enough_is_not_resumed(tmp_path: Path) -> None:
+def test_a_run_of_an_older_format_is_not_resumed(tmp_path: Path) -> None:
     run_cell(config(), tmp_path)
     folder = RunFolder(tmp_path)
-    folder.write_run({k: v for k, v in folder.read_run().items() if k != "dataset"})
-    with pytest.raises(BadConfig, match=r"does not say 'dataset', so an older cilf wrote it"):
+    folder.write_run(folder.read_run() | {"format": 1})
+    with pytest.raises(BadInput, match="has run format 1 and this cilf reads 2"):
         run_cell(config(), tmp_path, resume=True)
-
-
-def test_a_run_from_before_there_were_strategies_is_resumed(tmp_path: Path) -> None:
-    next(run_cell(config(), tmp_path))
-    folder = RunFolder(tmp_path)
-    new = {"strategy", "propagate"}
-    folder.write_run({k: v for k, v in folder.read_run().items() if k not in new})
-    assert windows(run_cell(config(), tmp_path, resume=True)) == [1, 2]
-    with pytest.raises(BadConfig, match="strategy is 'mixed' now and 'random'"):
-        run_cell(config(strategy="mixed"), tmp_path, resume=True)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +172,7 @@ def test_overwriting_starts_afresh(tmp_path: Path) -> None:
     folder = RunFolder.open(tmp_path)
     assert folder.read_run()["seed"] == 1
     assert len(folder.read_records()) == 1
-    assert folder.read_drawing(2) is None
+    assert folder.read_snapshot(2) is None
     assert (tmp_path / "notes.txt").exists()
 
 

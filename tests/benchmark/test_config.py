@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cilf.benchmark import RunConfig
-from cilf.benchmark.config import first_difference, parse_changes, parse_query
+from cilf.benchmark.config import parse_changes, parse_query
 from cilf.benchmark.scales import setting
 from cilf.data import load_dataset
 from cilf.errors import BadConfig
@@ -135,23 +135,12 @@ def test_loading_gives_the_named_data_set() -> None:
     assert config().load().name == "digits"
 
 
-def test_the_first_difference_is_named_with_its_path() -> None:
-    assert first_difference({"a": {"b": 1}}, {"a": {"b": 1}}) is None
-    assert first_difference({"a": {"b": 1}}, {"a": {"b": 1, "c": 2}}) == ("a.c", None, 2)
-    assert first_difference({"a": 1}, {"a": {"b": 1}}) == ("a", 1, {"b": 1})
-
-
 @pytest.mark.parametrize("query", [0, 1, 5, 0.0, 0.2, 1.0, "self"])
 def test_a_query_keeps_its_kind(query: Any) -> None:
     given = config(query=query)
     again = RunConfig.model_validate_json(given.model_dump_json())
-    for kept in (given.query, given.asking.query, again.query):
+    for kept in (given.query, given.policy.query, again.query):
         assert (kept, type(kept)) == (query, type(query))
-
-
-def test_one_label_of_each_cluster_is_not_all_labels() -> None:
-    assert first_difference({"query": 1}, {"query": 1.0}) == ("query", 1, 1.0)
-    assert first_difference({"lr": 1}, {"lr": 1.0}) is None
 
 
 @pytest.mark.parametrize(

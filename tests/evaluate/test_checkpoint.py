@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,11 +9,13 @@ from typing import Any
 import pytest
 
 from cilf.core import WindowRecord
+from cilf.data import load_dataset
 from cilf.errors import BadConfig, BadInput
 from cilf.evaluate import RunFolder, checkpoint, run_stream
+from cilf.evaluate.checkpoint import first_difference
 from cilf.learners import CILF, Learner
 from cilf.learners.iforest import IForest
-from cilf.stream import Stream
+from cilf.stream import Stream, multiple_novel
 
 
 class Crash(BaseException):
@@ -109,18 +112,18 @@ def test_a_network_goes_on_exactly(stream: Stream, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "asking", [{"query": "self"}, {"query": 4, "strategy": "mixed", "propagate": 0.6}]
+    "policy", [{"query": "self"}, {"query": 4, "strategy": "mixed", "propagate": 0.6}]
 )
 @pytest.mark.parametrize("n_done", [1, 2, 3])
 def test_names_go_on_where_they_were(
-    stream: Stream, tmp_path: Path, asking: dict[str, Any], n_done: int
+    stream: Stream, tmp_path: Path, policy: dict[str, Any], n_done: int
 ) -> None:
-    whole = untimed(list(run_stream(forest(), stream, **asking)))
-    records = run_stream(forest(), stream, resume=tmp_path, **asking)
+    whole = untimed(list(run_stream(forest(), stream, **policy)))
+    records = run_stream(forest(), stream, resume=tmp_path, **policy)
     for _ in range(n_done):
         next(records)
     records.close()
-    assert untimed(list(run_stream(forest(), stream, resume=tmp_path, **asking))) == whole
+    assert untimed(list(run_stream(forest(), stream, resume=tmp_path, **policy))) == whole
 
 
 def test_a_finished_run_only_reads(stream: Stream, tmp_path: Path) -> None:
@@ -131,15 +134,26 @@ def test_a_finished_run_only_reads(stream: Stream, tmp_path: Path) -> None:
     assert [str(r) for r in again] == [str(r) for r in first]  # seconds and all
 
 
+def test_the_first_difference_is_named_with_its_path() -> None:
+    assert first_difference({"a": {"b": 1}}, {"a": {"b": 1}}) is None
+    assert first_difference({"a": {"b": 1}}, {"a": {"b": 1, "c": 2}}) == ("a.c", None, 2)
+    assert first_difference({"a": 1}, {"a": {"b": 1}}) == ("a", 1, {"b": 1})
+
+
+def test_one_label_of_each_cluster_is_not_all_labels() -> None:
+    assert first_difference({"query": 1}, {"query": 1.0}) == ("query", 1, 1.0)
+    assert first_difference({"lr": 1}, {"lr": 1.0}) is None
+
+
 def test_other_parameters_are_refused(stream: Stream, tmp_path: Path) -> None:
     next(run_stream(forest(memory_size=50), stream, resume=tmp_path))
-    with pytest.raises(BadConfig, match="memory_size is 60, but 50"):
+    with pytest.raises(BadConfig, match=r"parameters\.memory_size is 60 now and 50 in that run"):
         next(run_stream(forest(memory_size=60), stream, resume=tmp_path))
 
 
 def test_another_learner_is_refused(stream: Stream, tmp_path: Path) -> None:
     next(run_stream(forest(), stream, resume=tmp_path))
-    with pytest.raises(BadConfig, match="of learner 'iforest', not 'cilf'"):
+    with pytest.raises(BadConfig, match="learner is 'cilf' now and 'iforest' in that run"):
         next(run_stream(CILF(), stream, resume=tmp_path))
 
 
@@ -163,29 +177,36 @@ def test_records_without_a_checkpoint_are_not_thrown_away(
     assert untimed(RunFolder(tmp_path).read_records()) == uninterrupted
 
 
-def test_a_folder_that_only_resumes_is_no_run_folder(stream: Stream, tmp_path: Path) -> None:
+def test_another_stream_is_refused(stream: Stream, tmp_path: Path) -> None:
     next(run_stream(forest(), stream, resume=tmp_path))
-    with pytest.raises(BadInput, match=r"no run\.json"):
-        RunFolder.open(tmp_path)
+    with pytest.raises(BadConfig, match=r"plan\.\w+ is"):
+        run_stream(forest(), multiple_novel(load_dataset("digits")), resume=tmp_path)
 
 
-def test_a_run_that_asked_otherwise_is_not_gone_on_with(tmp_path: Path, stream: Stream) -> None:
+def test_a_folder_to_resume_is_a_run_folder(stream: Stream, tmp_path: Path) -> None:
+    next(run_stream(forest(), stream, resume=tmp_path))
+    run = RunFolder.open(tmp_path).read_run()
+    assert (run["learner"], run["query"]) == ("iforest", 1.0)
+    assert run["plan"] == json.loads(json.dumps(stream.describe()))
+
+
+def test_a_run_of_another_query_is_not_resumed(tmp_path: Path, stream: Stream) -> None:
     records = run_stream(forest(), stream, query=0.5, resume=tmp_path / "run")
     next(records)
     for change, named in (({"query": 1}, "query is 1"), ({"query": 0.2}, "query is 0.2")):
         with pytest.raises(BadConfig, match=named):
             next(run_stream(forest(), stream, **change, resume=tmp_path / "run"))
-    with pytest.raises(BadConfig, match="strategy is 'mixed', but 'random' in"):
+    with pytest.raises(BadConfig, match="strategy is 'mixed' now and 'random' in"):
         next(run_stream(forest(), stream, query=0.5, strategy="mixed", resume=tmp_path / "run"))
     assert len(list(run_stream(forest(), stream, query=0.5, resume=tmp_path / "run"))) > 1
 
 
 def test_a_name_of_its_own_that_was_changed_is_not_made_up_again(stream: Stream) -> None:
     learner = forest()
-    taught: list[str] = []
+    seen: list[str] = []
     for _ in run_stream(learner, stream, query="self"):
         new = [name for name in learner.classes_.tolist() if name.startswith("novel-")]
-        assert not set(new) & set(taught)
-        taught += new
-        learner.rename({name: f"kind {name}" for name in new})
-    assert len(taught) > 1
+        assert not set(new) & set(seen)
+        seen += new
+        learner.rename({name: f"class {name}" for name in new})
+    assert len(seen) > 1

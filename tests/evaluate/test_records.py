@@ -10,7 +10,7 @@ import pytest
 
 from cilf.core import WindowRecord
 from cilf.errors import BadInput
-from cilf.evaluate import Drawing, RunFolder, find_runs
+from cilf.evaluate import RunFolder, Snapshot, find_runs
 
 
 def record(window: int) -> WindowRecord:
@@ -60,43 +60,33 @@ def test_records_can_be_replaced(run: RunFolder) -> None:
     assert [r.window for r in run.read_records()] == [1]
 
 
-def drawn(**changes: Any) -> Drawing:
-    whole = Drawing(
+def snapshot(**changes: Any) -> Snapshot:
+    whole = Snapshot(
         ids=np.array(["a/1", "b/2"]), map=np.ones((2, 2), np.float32), truth=np.array([1, 2]),
         novel=np.array([False, True]), label=np.array([1, 1]), cluster=np.array([-1, 0]),
         novelty=np.array([0.5, 1.5], np.float32), thumbnails=np.zeros((2, 4, 4), np.uint8),
-        matched=np.array(["2"]), sizes=np.array([1]),
+        matched=np.array(["2"]), sizes=np.array([1]), texts=np.array(["", ""]),
     )  # fmt: skip
     return dataclasses.replace(whole, **changes)
 
 
 @pytest.mark.parametrize(
-    "drawing",
+    "kept",
     [
-        drawn(),
-        drawn(thumbnails=np.zeros((2, 0, 0), np.uint8), texts=np.array(["", "dernière … fin"])),
+        snapshot(),
+        snapshot(thumbnails=np.zeros((2, 0, 0), np.uint8), texts=np.array(["", "dernière … fin"])),
     ],
     ids=["images", "texts"],
 )
-def test_drawings_come_back_as_they_were(run: RunFolder, drawing: Drawing) -> None:
-    run.write_drawing(1, drawing)
-    back = run.read_drawing(1)
+def test_snapshots_come_back_as_they_were(run: RunFolder, kept: Snapshot) -> None:
+    run.write_snapshot(1, kept)
+    back = run.read_snapshot(1)
     assert back is not None
-    for field in dataclasses.fields(Drawing):
-        there, here = getattr(drawing, field.name), getattr(back, field.name)
+    for field in dataclasses.fields(Snapshot):
+        there, here = getattr(kept, field.name), getattr(back, field.name)
         assert here.dtype == there.dtype
         assert np.array_equal(here, there)
-    assert run.read_drawing(2) is None
-
-
-def test_a_drawing_from_before_there_were_texts_has_empty_ones(run: RunFolder) -> None:
-    arrays = dataclasses.asdict(drawn())
-    del arrays["texts"]
-    (run.path / "windows").mkdir()
-    np.savez_compressed(run.path / "windows" / "001.npz", **arrays)
-    back = run.read_drawing(1)
-    assert back is not None
-    assert back.texts.tolist() == ["", ""]
+    assert run.read_snapshot(2) is None
 
 
 def test_clearing_removes_the_run_and_nothing_else(run: RunFolder) -> None:
@@ -153,8 +143,8 @@ def test_what_a_crash_left_behind_the_last_line_is_left_out(run: RunFolder) -> N
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense", b"PK\x03\x04"])
-def test_a_damaged_drawing_is_named(run: RunFolder, content: bytes) -> None:
+def test_a_damaged_snapshot_is_named(run: RunFolder, content: bytes) -> None:
     (run.path / "windows").mkdir(exist_ok=True)
     (run.path / "windows" / "007.npz").write_bytes(content)
     with pytest.raises(BadInput, match=r"007\.npz is damaged"):
-        run.read_drawing(7)
+        run.read_snapshot(7)

@@ -11,11 +11,11 @@ import pytest
 from cilf.core import Detection, Label, WindowRecord
 from cilf.core.types import Array
 from cilf.errors import BadConfig
-from cilf.evaluate import Asking, run_stream, steps
-from cilf.evaluate.run import shown_stream
+from cilf.evaluate import run_stream, steps
+from cilf.evaluate.run import prepare_stream
 from cilf.learners.iforest import IForest
-from cilf.query import choose_queries, self_taught
-from cilf.query.strategies import Query
+from cilf.query import QueryPolicy, choose_queries, name_clusters
+from cilf.query.budget import Query
 from cilf.stream import Stream
 
 
@@ -79,8 +79,8 @@ class Scripted:
 
 
 def detections(learner: IForest, stream: Stream, query: Query) -> list[list[int]]:
-    learner.fit(*shown_stream(stream, Asking(query)).initial)
-    return [step.detection.cluster.tolist() for step in steps(learner, stream, Asking(query))]
+    learner.fit(*prepare_stream(stream, QueryPolicy(query)).initial)
+    return [step.detection.cluster.tolist() for step in steps(learner, stream, QueryPolicy(query))]
 
 
 def kinds(calls: Sequence[tuple[Any, ...]]) -> list[str]:
@@ -107,7 +107,7 @@ def test_it_is_the_loop_its_docstring_shows(stream: Stream) -> None:
 def test_the_learner_gets_instances_and_the_labels_that_were_asked_for(stream: Stream) -> None:
     spy = Spy(n_estimators=20)
     spy.fit(*stream.initial)
-    taken = list(steps(spy, stream, Asking(query=0.5)))
+    taken = list(steps(spy, stream, QueryPolicy(query=0.5)))
     assert kinds(spy.calls) == ["fit"] + 4 * ["detect", "update", "predict"]
     assert spy.calls[0][2] is stream.initial.y
     for step, first in zip(taken, range(1, 13, 3), strict=True):
@@ -203,9 +203,9 @@ def test_an_unknown_strategy_is_answered_with_the_nearest(stream: Stream) -> Non
     ("arguments", "said"),
     [
         ({"query": "self", "propagate": 0.8}, "no answers to propagate"),
-        ({"query": "self", "strategy": "mixed"}, "nobody is asked then"),
-        ({"query": 2, "propagate": 0.8}, "named after no fewer than 3 answers"),
-        ({"query": np.int64(2), "propagate": 0.8}, "named after no fewer than 3 answers"),
+        ({"query": "self", "strategy": "mixed"}, "nobody is queried then"),
+        ({"query": 2, "propagate": 0.8}, "a cluster needs 3 answers"),
+        ({"query": np.int64(2), "propagate": 0.8}, "a cluster needs 3 answers"),
     ],
 )
 def test_what_could_never_happen_is_refused(
@@ -217,7 +217,7 @@ def test_what_could_never_happen_is_refused(
 
 def test_the_strategy_decides_who_is_asked_about(stream: Stream) -> None:
     learner = IForest(n_estimators=20).fit(*stream.initial)
-    for step in steps(learner, stream, Asking(query=2, strategy="representative")):
+    for step in steps(learner, stream, QueryPolicy(query=2, strategy="representative")):
         expected = choose_queries(
             step.detection, 2, strategy="representative", seed=0, window=step.window.index
         )
@@ -242,7 +242,7 @@ def test_labels_that_were_propagated_are_held_against_the_truth(stream: Stream) 
     spy = Spy(n_estimators=20)
     spy.fit(*stream.initial)
     seen = 0
-    for step in steps(spy, stream, Asking(query=0.5, propagate=0.4)):
+    for step in steps(spy, stream, QueryPolicy(query=0.5, propagate=0.4)):
         X, y = next(call[1:] for call in reversed(spy.calls) if call[0] == "update")
         truth = {image.tobytes(): label for image, label in zip(*_pair(step), strict=True)}
         queried = {image.tobytes() for image in step.window.X[step.queried]}
@@ -318,8 +318,8 @@ def test_names_of_its_own_are_learned_from_the_clusters(stream: Stream) -> None:
     spy.fit(*stream.with_text_labels().initial)
     known = spy.classes_.tolist()
     assert all(isinstance(label, str) for label in known)
-    for step in steps(spy, stream, Asking("self")):
-        rows, labels = self_taught(step.detection, known)
+    for step in steps(spy, stream, QueryPolicy("self")):
+        rows, labels = name_clusters(step.detection, known)
         updates = [call for call in spy.calls if call[0] == "update"]
         if len(rows):
             assert np.array_equal(updates[-1][1], step.window.X[rows])

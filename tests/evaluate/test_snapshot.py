@@ -10,7 +10,7 @@ from cilf.core import Detection, Window
 from cilf.data import Dataset, Split
 from cilf.evaluate import snapshot
 from cilf.evaluate.run import Step, steps
-from cilf.evaluate.snapshot import draw, excerpts, flat_map, main_directions, thumbnails
+from cilf.evaluate.snapshot import excerpts, flat_map, main_directions, take_snapshot, thumbnails
 from cilf.learners.iforest import IForest
 from cilf.stream import Stream, single_novel
 
@@ -20,55 +20,55 @@ def step(stream: Stream) -> Step:
     return next(steps(IForest(n_estimators=20).fit(*stream.initial), stream))
 
 
-def test_a_small_window_is_drawn_whole(step: Step) -> None:
-    drawn = draw(step, seed=0)
+def test_a_small_window_is_kept_whole(step: Step) -> None:
+    kept = take_snapshot(step, seed=0)
     found = step.detection
-    assert drawn.ids.tolist() == step.window.ids.tolist()
-    assert drawn.truth.tolist() == step.window.y.tolist()
-    assert set(drawn.truth[drawn.novel].tolist()) == set(step.window.novel)
-    assert drawn.cluster.tolist() == found.cluster.tolist()
-    assert drawn.map.shape == (len(found), 2)
-    assert np.array_equal(drawn.thumbnails, step.window.X)
-    assert drawn.sizes.sum() == found.is_novel.sum()
-    assert [int(m) if m else None for m in drawn.matched] == [
+    assert kept.ids.tolist() == step.window.ids.tolist()
+    assert kept.truth.tolist() == step.window.y.tolist()
+    assert set(kept.truth[kept.novel].tolist()) == set(step.window.novel)
+    assert kept.cluster.tolist() == found.cluster.tolist()
+    assert kept.map.shape == (len(found), 2)
+    assert np.array_equal(kept.thumbnails, step.window.X)
+    assert kept.sizes.sum() == found.is_novel.sum()
+    assert [int(m) if m else None for m in kept.matched] == [
         step.matching.get(cluster) for cluster in range(found.n_novel)
     ]
 
 
-def test_of_a_large_window_a_part_is_drawn(step: Step, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshot, "MOST_DRAWN", 20)
-    drawn, other = draw(step, seed=0), draw(step, seed=1)
-    assert len(drawn.ids) == len(set(drawn.ids)) == len(drawn.map) == 20
-    assert drawn.ids.tolist() != other.ids.tolist()
+def test_of_a_large_window_a_part_is_kept(step: Step, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot, "MAX_INSTANCES", 20)
+    kept, other = take_snapshot(step, seed=0), take_snapshot(step, seed=1)
+    assert len(kept.ids) == len(set(kept.ids)) == len(kept.map) == 20
+    assert kept.ids.tolist() != other.ids.tolist()
     place = {id_: row for row, id_ in enumerate(step.window.ids)}
-    rows = [place[id_] for id_ in drawn.ids]
-    assert np.array_equal(drawn.thumbnails, step.window.X[rows])
-    assert np.array_equal(drawn.truth, step.window.y[rows])
-    assert drawn.sizes.sum() == step.detection.is_novel.sum()  # of the whole window
+    rows = [place[id_] for id_ in kept.ids]
+    assert np.array_equal(kept.thumbnails, step.window.X[rows])
+    assert np.array_equal(kept.truth, step.window.y[rows])
+    assert kept.sizes.sum() == step.detection.is_novel.sum()  # of the whole window
 
 
-def test_drawings_are_the_same_every_time(step: Step) -> None:
+def test_snapshots_are_the_same_every_time(step: Step) -> None:
     np.random.seed(0)  # noqa: NPY002 - the generator that must stay as it is
     before = np.random.get_state()[1].copy()  # noqa: NPY002
-    first = draw(step, seed=3)
+    first = take_snapshot(step, seed=3)
     np.random.random(5)  # noqa: NPY002
-    second = draw(step, seed=3)
+    second = take_snapshot(step, seed=3)
     for field in fields(first):
         assert np.array_equal(getattr(first, field.name), getattr(second, field.name))
     np.random.seed(0)  # noqa: NPY002
-    draw(step, seed=3)
+    take_snapshot(step, seed=3)
     assert np.array_equal(before, np.random.get_state()[1])  # noqa: NPY002
 
 
-def test_a_window_without_findings_can_be_drawn(step: Step) -> None:
+def test_a_window_without_findings_has_a_snapshot(step: Step) -> None:
     nothing = replace(step.detection, cluster=np.full(len(step.detection), -1), n_novel=0)
-    drawn = draw(replace(step, detection=nothing, matching={}, novel=()), seed=0)
-    assert len(drawn.matched) == len(drawn.sizes) == 0
-    assert not drawn.novel.any()
+    kept = take_snapshot(replace(step, detection=nothing, matching={}, novel=()), seed=0)
+    assert len(kept.matched) == len(kept.sizes) == 0
+    assert not kept.novel.any()
 
 
-def test_of_texts_excerpts_are_drawn(monkeypatch: pytest.MonkeyPatch, step: Step) -> None:
-    monkeypatch.setattr(snapshot, "MOST_DRAWN", 20)
+def test_of_texts_excerpts_are_kept(monkeypatch: pytest.MonkeyPatch, step: Step) -> None:
+    monkeypatch.setattr(snapshot, "MAX_INSTANCES", 20)
     about = {"cats": "The cat\n\t sat ", "dogs": "A dog  ran ", "birds": "Birds sing "}
     y = np.repeat(list(about), 30)
     X = np.array([about[label] * (i + 1) for i, label in enumerate(y.tolist())], dtype=object)
@@ -76,11 +76,11 @@ def test_of_texts_excerpts_are_drawn(monkeypatch: pytest.MonkeyPatch, step: Step
     data = Dataset("pets", Split(X, y, ids), Split(X[::10], y[::10], ids[::10]))
     window = single_novel(data, n_initial=2, n_vanishing=0).window(1)
     told = replace(step, window=window, detection=hashed(window), novel=window.novel, matching={})
-    drawn = draw(told, seed=0)
-    assert drawn.thumbnails.shape == (20, 0, 0)
+    kept = take_snapshot(told, seed=0)
+    assert kept.thumbnails.shape == (20, 0, 0)
     texts = dict(zip(ids.tolist(), X.tolist(), strict=True))
-    whole = [" ".join(texts[id_].split()) for id_ in drawn.ids.tolist()]
-    assert drawn.texts.tolist() == [text[:200] for text in whole]
+    whole = [" ".join(texts[id_].split()) for id_ in kept.ids.tolist()]
+    assert kept.texts.tolist() == [text[:200] for text in whole]
     assert max(len(text) for text in whole) > 200
 
 
@@ -98,14 +98,14 @@ def hashed(window: Window) -> Detection:
 
 
 def test_images_and_vectors_have_no_text(step: Step) -> None:
-    assert draw(step, seed=0).texts.tolist() == [""] * len(step.window.y)
+    assert take_snapshot(step, seed=0).texts.tolist() == [""] * len(step.window.y)
     assert excerpts(np.ones((2, 3), np.float32)).tolist() == ["", ""]
 
 
-def test_of_a_window_no_more_is_copied_than_is_drawn(
+def test_of_a_window_no_more_is_copied_than_is_kept(
     step: Step, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(snapshot, "MOST_DRAWN", 20)
+    monkeypatch.setattr(snapshot, "MAX_INSTANCES", 20)
     n = 10_000
     X = np.broadcast_to(np.float32(0.5), (n, 96, 96, 3))  # a gigabyte, if somebody copied it
     window = Window(1, X, np.zeros(n, np.int64), novel=(), known=(0,))
@@ -113,13 +113,13 @@ def test_of_a_window_no_more_is_copied_than_is_drawn(
     found = Detection(none, window.y, np.full(n, -1), 0, {}, embedding=np.zeros((n, 2)))
     tracemalloc.start()
     try:
-        drawn = draw(
+        kept = take_snapshot(
             replace(step, window=window, detection=found, label=found.label, novel=()), seed=0
         )
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert drawn.thumbnails.shape == (20, 32, 32, 3)
+    assert kept.thumbnails.shape == (20, 32, 32, 3)
     assert peak < 20_000_000
 
 

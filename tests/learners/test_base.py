@@ -11,7 +11,7 @@ from cilf.core import Detection
 from cilf.errors import BadConfig, BadInput, CilfError, NotFitted
 from cilf.learners import LEARNERS, Learner, load, make
 from cilf.learners.iforest import IForest
-from cilf.query import self_taught
+from cilf.query import name_clusters
 
 X = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
 Y = ["ant", "bee", "cat"] * 10
@@ -159,7 +159,7 @@ def test_former_names_are_those_no_class_has_now(learner: Learner) -> None:
 def self_taught_names(learner: Learner) -> tuple[list[int], list[str]]:
     zeros = np.zeros(1, np.float32)
     found = Detection(zeros, np.array(["ant"]), np.array([0]), 1, {}, zeros[:, None])
-    rows, labels = self_taught(found, [*learner.classes_, *learner.former_names])
+    rows, labels = name_clusters(found, [*learner.classes_, *learner.former_names])
     return rows.tolist(), labels.tolist()
 
 

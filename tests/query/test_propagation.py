@@ -7,7 +7,7 @@ import pytest
 
 from cilf.core import Detection
 from cilf.errors import BadConfig, BadInput
-from cilf.query import propagate_answers, self_taught
+from cilf.query import name_clusters, propagate_answers
 
 
 def detection(cluster: list[int]) -> Detection:
@@ -88,7 +88,7 @@ def test_there_is_one_answer_for_each_row() -> None:
 
 
 def test_every_cluster_gets_a_name() -> None:
-    rows, labels = self_taught(TWO, ["cat", "dog"])
+    rows, labels = name_clusters(TWO, ["cat", "dog"])
     assert rows.tolist() == list(range(1, 10))
     assert labels.tolist() == ["novel-1"] * 5 + ["novel-2"] * 4
 
@@ -101,15 +101,15 @@ def test_every_cluster_gets_a_name() -> None:
     ],
 )  # fmt: skip
 def test_numbers_go_on(classes: Any, first: int) -> None:
-    _, labels = self_taught(TWO, classes)
+    _, labels = name_clusters(TWO, classes)
     assert set(labels.tolist()) == {f"novel-{first}", f"novel-{first + 1}"}
 
 
 def test_where_nothing_is_new_there_is_nothing_to_name() -> None:
-    rows, labels = self_taught(detection([-1, -1]), ["cat"])
+    rows, labels = name_clusters(detection([-1, -1]), ["cat"])
     assert (rows.tolist(), labels.tolist()) == ([], [])
 
 
 def test_an_empty_cluster_uses_up_no_name() -> None:
     found = detection([0, 2, 2])
-    assert self_taught(found, [])[1].tolist() == ["novel-1", "novel-2", "novel-2"]
+    assert name_clusters(found, [])[1].tolist() == ["novel-1", "novel-2", "novel-2"]

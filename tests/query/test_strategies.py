@@ -12,7 +12,8 @@ from cilf.core import Detection
 from cilf.core.types import Array
 from cilf.errors import BadConfig
 from cilf.query import choose_queries
-from cilf.query.strategies import STRATEGIES, Query
+from cilf.query.budget import Query
+from cilf.query.strategies import STRATEGIES
 
 steady = settings(max_examples=60, deadline=None, derandomize=True, database=None)
 
@@ -91,7 +92,7 @@ def test_every_instance_has_the_same_chance() -> None:
 @given(
     st.lists(st.integers(-1, 3), min_size=1, max_size=40),
     st.integers(0, 6),
-    st.sampled_from(STRATEGIES),
+    st.sampled_from(list(STRATEGIES)),
     st.integers(0, 1000),
 )
 def test_a_budget_is_spent_on_every_cluster(

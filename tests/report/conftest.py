@@ -20,7 +20,7 @@ from cilf.core import WindowRecord
 from cilf.core.random import generator
 from cilf.core.types import Array
 from cilf.data import Split, load_dataset
-from cilf.evaluate.records import Drawing, RunFolder
+from cilf.evaluate.records import RunFolder, Snapshot
 
 NAN = math.nan
 PER_CLASS = 20
@@ -56,7 +56,7 @@ def build_run(
     folder.write_records(records()[:n])
     for window in range(1, n + 1):
         drawn = drawing(window, names, vectors)
-        folder.write_drawing(window, as_texts(drawn) if texts else drawn)
+        folder.write_snapshot(window, as_texts(drawn) if texts else drawn)
     return folder
 
 
@@ -110,7 +110,7 @@ def records() -> list[WindowRecord]:
     ]  # fmt: skip
 
 
-def drawing(window: int, names: Rename, vectors: bool) -> Drawing:
+def drawing(window: int, names: Rename, vectors: bool) -> Snapshot:
     rng = generator(window, "drawing")
     classes = KNOWN[window - 1] + NOVEL[window - 1]
     rows = np.concatenate([_rows(c, window) for c in classes])
@@ -125,17 +125,18 @@ def drawing(window: int, names: Rename, vectors: bool) -> Drawing:
     matched = [str(names(int(m))) if m else "" for m in MATCHED[window - 1]]
     strips = images.reshape(len(rows), 1, -1)
     label = np.where(np.isin(truth, list(TO_LEARNER[window - 1])), 3, truth)
-    made = Drawing(
+    made = Snapshot(
         ids=train.ids[rows], map=_map(truth, rng), truth=truth,
         novel=np.isin(truth, list(TO_LEARNER[window - 1])), label=label, cluster=cluster,
         novelty=rng.random(len(rows)).astype(np.float32),
         thumbnails=strips if vectors else images, matched=np.array(matched, dtype=str),
         sizes=np.bincount(cluster[cluster >= 0], minlength=n_found).astype(np.int64),
+        texts=np.zeros(len(rows), dtype=str),
     )  # fmt: skip
     return replace(made, truth=_renamed(truth, names), label=_renamed(label, names))
 
 
-def as_texts(drawn: Drawing) -> Drawing:
+def as_texts(drawn: Snapshot) -> Snapshot:
     """The same findings about texts from files with long paths."""
     n = len(drawn.ids)
     kinds = [

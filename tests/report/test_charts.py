@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from cilf.core import WindowRecord
-from cilf.evaluate.records import Drawing, RunFolder
+from cilf.evaluate.records import RunFolder, Snapshot
 from cilf.report import charts, exemplars, scatter
 from cilf.report.run import Run
 from cilf.report.svg import element
@@ -24,7 +24,7 @@ def run(digits_run: RunFolder) -> Run:
 
 
 @pytest.fixture
-def last(run: Run) -> Drawing:
+def last(run: Run) -> Snapshot:
     drawing = run.drawing(4)
     assert drawing is not None
     return drawing
@@ -65,7 +65,7 @@ def test_a_metric_that_is_never_defined_still_draws(run: Run) -> None:
 
 
 def test_map_draws_every_instance_inside_the_page_and_crosses_the_wrong_ones(
-    run: Run, last: Drawing
+    run: Run, last: Snapshot
 ) -> None:
     svg = scatter.plot_embedding(last, 4, run.styles)
     points = classed(svg, "pt")
@@ -76,13 +76,13 @@ def test_map_draws_every_instance_inside_the_page_and_crosses_the_wrong_ones(
     assert all(0 < x < scatter.WIDTH and 0 < y < scatter.HEIGHT for x, y in places)
 
 
-def test_map_outlines_and_numbers_what_was_found(run: Run, last: Drawing) -> None:
+def test_map_outlines_and_numbers_what_was_found(run: Run, last: Snapshot) -> None:
     svg = scatter.plot_embedding(last, 4, run.styles)
     assert len(classed(svg, "hull")) == 4
     assert [b[2].text for b in classed(svg, "badge")] == ["1", "2", "3", "4"]
 
 
-def test_hovering_tells_identity_truth_and_finding(run: Run, last: Drawing) -> None:
+def test_hovering_tells_identity_truth_and_finding(run: Run, last: Snapshot) -> None:
     titles = [p[0].text or "" for p in classed(scatter.plot_embedding(last, 4, run.styles), "pt")]
     first_two = int(np.flatnonzero(last.truth == 2)[0])
     assert f"{last.ids[first_two]}\ntrue class: 2 (new)\nfound: new class 1" in titles
@@ -91,20 +91,20 @@ def test_hovering_tells_identity_truth_and_finding(run: Run, last: Drawing) -> N
 
 @pytest.mark.parametrize("places", [[[1, 1]], [[1, 1], [1, 1]], [[0, 0], [1, 1], [2, 2], [3, 3]]])
 def test_clusters_without_an_area_get_a_circle(
-    run: Run, last: Drawing, places: list[list[float]]
+    run: Run, last: Snapshot, places: list[list[float]]
 ) -> None:
     n = len(places)
-    few = Drawing(
+    few = Snapshot(
         ids=last.ids[:n], map=np.array(places, dtype=np.float32), truth=np.full(n, 2),
         novel=np.ones(n, dtype=bool), label=np.full(n, 3), cluster=np.zeros(n, dtype=np.int64),
         novelty=last.novelty[:n], thumbnails=last.thumbnails[:n], matched=np.array(["2"]),
-        sizes=np.array([n]),
+        sizes=np.array([n]), texts=last.texts[:n],
     )  # fmt: skip
     (outline,) = classed(scatter.plot_embedding(few, 1, run.styles), "hull")
     assert outline.tag == "circle"
 
 
-def test_sheets_show_wrong_members_in_proportion(run: Run, last: Drawing) -> None:
+def test_sheets_show_wrong_members_in_proportion(run: Run, last: Snapshot) -> None:
     mixed, _, _, unmatched = exemplars.select_exemplars(last, run.styles)
     assert [m.right for m in mixed.exemplars] == [True] * 20 + [False] * 12
     assert mixed.more == 0
@@ -115,7 +115,7 @@ def test_sheets_show_wrong_members_in_proportion(run: Run, last: Drawing) -> Non
 
 
 def test_a_large_cluster_is_cut_evenly(
-    run: Run, last: Drawing, monkeypatch: pytest.MonkeyPatch
+    run: Run, last: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exemplars, "MAX_EXEMPLARS", 8)
     mixed = exemplars.select_exemplars(last, run.styles)[0]
@@ -123,7 +123,7 @@ def test_a_large_cluster_is_cut_evenly(
     assert sum(m.right for m in mixed.exemplars) == 5  # 20 of 32
 
 
-def test_missed_instances_are_those_of_new_classes_called_known(last: Drawing) -> None:
+def test_missed_instances_are_those_of_new_classes_called_known(last: Snapshot) -> None:
     missed = exemplars.select_missed(last)
     assert missed.classes == [("9", 20)]
     assert {m.truth for m in missed.exemplars} == {"9"}
@@ -133,7 +133,7 @@ def test_missed_instances_are_those_of_new_classes_called_known(last: Drawing) -
 def test_of_texts_fewer_are_shown(
     run: Run, make_run: Callable[..., RunFolder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drawing = make_run(tmp_path, texts=True).read_drawing(4)
+    drawing = make_run(tmp_path, texts=True).read_snapshot(4)
     assert drawing is not None
     monkeypatch.setattr(exemplars, "MAX_TEXTS", 5)
     mixed = exemplars.select_exemplars(drawing, run.styles)[0]
@@ -143,7 +143,7 @@ def test_of_texts_fewer_are_shown(
     assert not any(member.image for member in mixed.exemplars)
 
 
-def test_hovering_over_a_text_begins_with_it(run: Run, last: Drawing) -> None:
+def test_hovering_over_a_text_begins_with_it(run: Run, last: Snapshot) -> None:
     told = replace(last, texts=np.full(len(last.ids), "Once <upon> a time"))
     points = classed(scatter.plot_embedding(told, 4, run.styles), "pt")
     assert len(points) == len(last.ids)

@@ -3,18 +3,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cilf.evaluate.records import Drawing, RunFolder
+from cilf.evaluate.records import RunFolder, Snapshot
 from cilf.report.clusters import find_correct, list_clusters
 
 
 @pytest.fixture
-def last(digits_run: RunFolder) -> Drawing:
-    drawing = digits_run.read_drawing(4)
+def last(digits_run: RunFolder) -> Snapshot:
+    drawing = digits_run.read_snapshot(4)
     assert drawing is not None
     return drawing
 
 
-def test_right_agrees_with_a_slow_reading_of_the_definition(last: Drawing) -> None:
+def test_right_agrees_with_a_slow_reading_of_the_definition(last: Snapshot) -> None:
     expected = []
     for i, truth in enumerate(last.truth.tolist()):
         cluster = int(last.cluster[i])
@@ -27,13 +27,13 @@ def test_right_agrees_with_a_slow_reading_of_the_definition(last: Drawing) -> No
 
 
 def test_without_clusters_only_known_instances_can_be_right(digits_run: RunFolder) -> None:
-    drawing = digits_run.read_drawing(3)
+    drawing = digits_run.read_snapshot(3)
     assert drawing is not None
     assert np.array_equal(find_correct(drawing), ~drawing.novel)
     assert list_clusters(drawing) == []
 
 
-def test_clusters_know_size_match_and_share_and_put_right_members_first(last: Drawing) -> None:
+def test_clusters_know_size_match_and_share_and_put_right_members_first(last: Snapshot) -> None:
     mixed, _, pure, unmatched = list_clusters(last)
     assert (mixed.number, mixed.size, mixed.matched, mixed.n_right) == (1, 32, "2", 20)
     assert mixed.share == 20 / 32

@@ -174,10 +174,10 @@ def test_a_picture_of_a_long_path_has_it_whole_in_the_title_only(
     make_run: MakeRun, tmp_path: Path
 ) -> None:
     folder = make_run(tmp_path, n=1)
-    drawn = folder.read_drawing(1)
+    drawn = folder.read_snapshot(1)
     assert drawn is not None
     path = f"{'deep/' * 40}<i>.png"
-    folder.write_drawing(1, replace(drawn, ids=np.full(len(drawn.ids), path)))
+    folder.write_snapshot(1, replace(drawn, ids=np.full(len(drawn.ids), path)))
     images = list(Page(write_report(tmp_path)).all("img"))
     assert all(image["title"].startswith(f"{path} · ") for image in images)
     assert all(image["alt"].startswith("deep/dee…") for image in images)
@@ -188,11 +188,11 @@ def test_names_that_are_no_valid_text_do_not_stop_a_report(
     make_run: MakeRun, tmp_path: Path
 ) -> None:
     folder = make_run(tmp_path, n=1, texts=True)
-    drawn = folder.read_drawing(1)
+    drawn = folder.read_snapshot(1)
     assert drawn is not None
     n = len(drawn.ids)
     odd = replace(drawn, ids=np.full(n, "caf\udce9.txt"), texts=np.full(n, "caf\udce9"))
-    folder.write_drawing(1, odd)
+    folder.write_snapshot(1, odd)
     assert "caf?.txt" in Page(write_report(tmp_path)).text
 
 

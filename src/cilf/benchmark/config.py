@@ -6,7 +6,7 @@ import dataclasses
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +20,15 @@ from cilf.data import Dataset, load_dataset
 from cilf.data.options import Options
 from cilf.data.paths import plain_name
 from cilf.errors import BadConfig
-from cilf.evaluate import Asking
 from cilf.learners import Learner, learner_class, make
 from cilf.learners.plugins import digest_of
-from cilf.query.strategies import RANDOM, Query
+from cilf.query.budget import Query
+from cilf.query.query_policy import QueryPolicy
+from cilf.query.strategies import RANDOM
 from cilf.stream import Stream
 
 STREAM_PREFIX = "stream."  # of a change that is meant for the stream, not for the learner
-ASKING = tuple(field.name for field in dataclasses.fields(Asking))
+POLICY = tuple(field.name for field in dataclasses.fields(QueryPolicy))
 WORDS: dict[str, bool | None] = {"true": True, "false": False, "none": None, "null": None}
 
 
@@ -59,7 +60,7 @@ class RunConfig(BaseModel):
         cls, *, data: str | os.PathLike[str], scale: str | None = None, **values: Any
     ) -> RunConfig:
         """A config whose every name is known; the scale is the data set's usual one if None."""
-        Asking(**{name: values[name] for name in ASKING if name in values})
+        QueryPolicy(**{name: values[name] for name in POLICY if name in values})
         source = os.fspath(data) if isinstance(data, os.PathLike) else data
         values["parameters"] = parameters.flatten(values.get("parameters", {}))
         if isinstance(values.get("query"), np.integer | np.floating):
@@ -80,9 +81,9 @@ class RunConfig(BaseModel):
         return config
 
     @property
-    def asking(self) -> Asking:
-        """How the run asks."""
-        return Asking(**{name: getattr(self, name) for name in ASKING})
+    def policy(self) -> QueryPolicy:
+        """What the run queries."""
+        return QueryPolicy(**{name: getattr(self, name) for name in POLICY})
 
     @property
     def preset(self) -> Preset:
@@ -197,30 +198,6 @@ def _text(value: Any) -> str:
     """What ``_value`` reads back as this."""
     plain = isinstance(value, str) and _value(value) == value
     return str(value) if plain else json.dumps(value)
-
-
-def first_difference(
-    here: Mapping[str, Any], there: Mapping[str, Any], within: str = ""
-) -> tuple[str, Any, Any] | None:
-    """The first name under which two nested mappings hold different values, and both values.
-
-    >>> first_difference({"a": 1, "b": {"c": 2}}, {"a": 1, "b": {"c": 3}})
-    ('b.c', 2, 3)
-    """
-    for name in dict.fromkeys([*here, *there]):
-        ours, theirs = here.get(name), there.get(name)
-        if isinstance(ours, dict) and isinstance(theirs, dict):
-            found = first_difference(ours, theirs, f"{within}{name}.")
-            if found:
-                return found
-        elif ours != theirs or _means_otherwise(name, ours, theirs):
-            return within + name, ours, theirs
-    return None
-
-
-def _means_otherwise(name: str, ours: Any, theirs: Any) -> bool:
-    """Whether equal numbers say different things: 1 asks for one label, 1.0 for all."""
-    return name == "query" and type(ours) is not type(theirs)
 
 
 def in_one_line(error: ValidationError) -> str:

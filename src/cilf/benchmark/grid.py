@@ -23,7 +23,7 @@ from cilf.data import DATASETS
 from cilf.data.hub import PREFIX
 from cilf.data.paths import looks_like_path
 from cilf.errors import BadConfig, BadInput, CilfError
-from cilf.query.strategies import Query
+from cilf.query.budget import Query
 
 NONE = "none"  # TOML has no word for it
 DIGITS = 10  # of a cell's hash in the name of its folder

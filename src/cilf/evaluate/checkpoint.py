@@ -1,14 +1,16 @@
-"""What a run has done so far, kept on disk so that a kill costs at most the window in progress.
+"""Checkpoints: what a run keeps on disk so that a kill costs at most the window in progress.
 
-A finished window is first appended to the records; then the learner is saved under the number
-of windows behind it (``checkpoint/000`` after fitting, ``001`` after the first window, ...), and
-only then is the one before removed. So the newest whole checkpoint says how far the run is, and
-records beyond it are of a window that has to be done again.
+A finished window is first appended to the records. Then the learner is saved under the number of
+finished windows (``checkpoint/000`` after fitting, ``001`` after the first window, ...), and only
+then is the checkpoint before it removed. So the newest whole checkpoint says how far the run is. A
+record beyond it is of a window that has to be done again.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,13 +23,13 @@ from cilf.stream import Stream
 
 
 @dataclass
-class Journal:
-    """A run in progress.
+class Checkpoint:
+    """The state of a run.
 
     Attributes:
-        folder: where it is kept.
-        learner: as it is after the finished windows.
-        finished: the records that were there when the journal was opened.
+        folder: The folder of the run.
+        learner: The learner after the finished windows.
+        finished: The records of the windows that were finished when the checkpoint was opened.
     """
 
     folder: RunFolder
@@ -35,53 +37,53 @@ class Journal:
     finished: list[WindowRecord]
 
     @classmethod
-    def begin(cls, folder: Path, learner: Learner, stream: Stream) -> Journal:
-        """Go on with what the folder holds, or else fit the learner on the start of the stream."""
-        run = RunFolder(folder)
-        newest = _newest(run.checkpoint)
+    def open(cls, folder: RunFolder, learner: Learner, stream: Stream) -> Checkpoint:
+        """Read the newest checkpoint, or else fit the learner on the start of the stream."""
+        newest = find_newest(folder)
         if newest is not None:
-            return cls._go_on(run, newest, learner)
-        if run.read_records():
+            return cls._read(folder, newest, learner)
+        if folder.read_records():
             raise BadInput(
-                f"{folder} holds records but no checkpoint to go on from: start the run again in "
-                "a new folder."
+                f"{folder.path} holds records but no checkpoint to resume from: start the run "
+                "again in a new folder."
             )
         learner.fit(*stream.initial)
-        run.write_records([])
-        _save(run.checkpoint, learner, 0)
-        return cls(run, learner, [])
+        folder.write_records([])
+        _save(folder.checkpoint, learner, 0)
+        return cls(folder, learner, [])
 
     @classmethod
-    def _go_on(cls, run: RunFolder, checkpoint: Path, learner: Learner) -> Journal:
-        n_done = int(checkpoint.name)
-        finished = run.read_records()[:n_done]
-        if len(finished) < n_done:
+    def _read(cls, folder: RunFolder, newest: Path, learner: Learner) -> Checkpoint:
+        n_finished = int(newest.name)
+        finished = folder.read_records()[:n_finished]
+        if len(finished) < n_finished:
             raise BadInput(
-                f"{run.path} has {len(finished)} records, but a checkpoint after {n_done} windows: "
-                "its records.jsonl was changed; start the run again in a new folder."
+                f"{folder.path} has {len(finished)} records, but a checkpoint after {n_finished} "
+                "windows: its records.jsonl was changed; start the run again in a new folder."
             )
-        restored = _restored(checkpoint, learner)
-        run.write_records(finished)
-        return cls(run, restored, finished)
+        own = {name: value for name, value in learner.get_params().items() if callable(value)}
+        restored = load(newest, learner=type(learner), **own)
+        folder.write_records(finished)
+        return cls(folder, restored, finished)
 
-    def keep(self, record: WindowRecord) -> None:
-        """Remember that the learner, as it is now, has finished this window."""
+    def save(self, record: WindowRecord) -> None:
+        """Keep the record of a finished window and the learner as it is after it."""
         self.folder.append_record(record)
         _save(self.folder.checkpoint, self.learner, record.window)
 
 
-def _save(checkpoints: Path, learner: Learner, n_done: int) -> None:
-    newest = checkpoints / f"{n_done:03d}"
+def find_newest(folder: RunFolder) -> Path | None:
+    """The last whole checkpoint. A model is whole once its description is written."""
+    whole = [path for path in _numbered(folder.checkpoint) if (path / persistence.HEAD).is_file()]
+    return max(whole, key=lambda path: int(path.name), default=None)
+
+
+def _save(checkpoints: Path, learner: Learner, n_finished: int) -> None:
+    newest = checkpoints / f"{n_finished:03d}"
     learner.save(newest)
     for older in _numbered(checkpoints):
         if older != newest:
             shutil.rmtree(older)
-
-
-def _newest(checkpoints: Path) -> Path | None:
-    """The last checkpoint that is whole: a model's description is written when all else is."""
-    whole = [path for path in _numbered(checkpoints) if (path / persistence.HEAD).is_file()]
-    return max(whole, key=lambda path: int(path.name), default=None)
 
 
 def _numbered(checkpoints: Path) -> list[Path]:
@@ -89,25 +91,36 @@ def _numbered(checkpoints: Path) -> list[Path]:
     return [path for path in found if path.name.isdecimal()]
 
 
-def _restored(checkpoint: Path, learner: Learner) -> Learner:
-    """The learner of the checkpoint, if it is of the same kind and has the same parameters."""
-    made_by = persistence.read(checkpoint)[0]["learner"]
-    if made_by != learner.name:
+# ----------------------------------------------------------------- whether it is the same run
+
+
+def require_same(folder: RunFolder, about: Mapping[str, Any]) -> None:
+    """Refuse to resume a run whose run.json differs in anything that its records depend on."""
+    run = RunFolder.open(folder.path).read_run()
+    now = json.loads(json.dumps(about))
+    difference = first_difference(now, {name: run.get(name) for name in now})
+    if difference:
+        name, ours, theirs = difference
         raise BadConfig(
-            f"{checkpoint} is of learner {made_by!r}, not {learner.name!r}: resume with that one, "
-            "or start in a new folder."
+            f"cannot resume {folder.path}: {name} is {ours!r} now and {theirs!r} in that run; "
+            "give the same parameters and data, or another folder."
         )
-    wanted = learner.get_params()
-    own = {name: value for name, value in wanted.items() if callable(value)}
-    restored = load(checkpoint, learner=type(learner), **own)
-    for name, value in restored.get_params().items():
-        if value != _as_stored(wanted[name]):
-            raise BadConfig(
-                f"{name} is {wanted[name]!r}, but {value!r} in {checkpoint}: resume with the same "
-                "parameters, or start in a new folder."
-            )
-    return restored
 
 
-def _as_stored(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
+def first_difference(
+    here: Mapping[str, Any], there: Mapping[str, Any], within: str = ""
+) -> tuple[str, Any, Any] | None:
+    """The first name under which two nested mappings hold different values, and both values.
+
+    >>> first_difference({"a": 1, "b": {"c": 2}}, {"a": 1, "b": {"c": 3}})
+    ('b.c', 2, 3)
+    """
+    for name in dict.fromkeys([*here, *there]):
+        ours, theirs = here.get(name), there.get(name)
+        if isinstance(ours, dict) and isinstance(theirs, dict):
+            found = first_difference(ours, theirs, f"{within}{name}.")
+            if found:
+                return found
+        elif ours != theirs or (name == "query" and type(ours) is not type(theirs)):
+            return within + name, ours, theirs  # a query of 1 is one label, a query of 1.0 is all
+    return None

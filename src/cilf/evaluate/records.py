@@ -5,7 +5,7 @@
     run.json            format version, resolved parameters, seed, the data's row counts,
                         versions, commit, machine
     records.jsonl       one window per line, flushed
-    windows/NNN.npz     what reports draw of window NNN (see ``Drawing``)
+    windows/NNN.npz     the ``Snapshot`` of window NNN, for plots
     checkpoint/NNN/     the learner after NNN finished windows, for --resume
     report.html         made from the files above
     tensorboard/        curves of the records, if asked for
@@ -20,7 +20,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -34,13 +34,13 @@ from cilf.errors import BadInput
 
 FORMAT = 2
 LONGEST_EXCERPT = 200  # characters kept of a text
-TOLD = ("log.txt", "error.txt")  # may be there before there is a run
-MADE = ("records.jsonl", "report.html", "windows.md", "windows.csv", "windows.tex", *TOLD)
+LOGS = ("log.txt", "error.txt")  # may exist before the run does
+REPORTS = ("records.jsonl", "report.html", "windows.md", "windows.csv", "windows.tex", *LOGS)
 
 
 @dataclass(frozen=True)
-class Drawing:
-    """What a report draws of a window: all its instances, or a random part of a large one."""
+class Snapshot:
+    """What is kept of a window for plots: all its instances, or a random part of a large one."""
 
     ids: Array  # (n,) identity of each instance
     map: Floats  # (n, 2) where it lies on the 2-D map of the embedding
@@ -52,12 +52,7 @@ class Drawing:
     thumbnails: Array  # (n, h, w[, 3]) uint8; vectors as strips of height 1, texts as (n, 0, 0)
     matched: Array  # (n_found,) as str: the true class each found cluster was matched to, or ""
     sizes: Ints  # (n_found,) instances in each found cluster, in the whole window
-    texts: Array = field(default_factory=lambda: np.empty(0, dtype=str))
-    """(n,) str: how each text begins; "" for images and vectors, and in runs of an older cilf."""
-
-    def __post_init__(self) -> None:
-        if not len(self.texts):
-            object.__setattr__(self, "texts", np.zeros(len(self.ids), dtype=str))
+    texts: Array  # (n,) str: how each text begins; "" for images and vectors
 
 
 @dataclass(frozen=True)
@@ -68,7 +63,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: str | Path) -> RunFolder:
-        """The run in this folder; refused if it is none."""
+        """The run in this folder; a folder without one is refused."""
         folder = cls(Path(path))
         if not folder.exists():
             raise BadInput(f"{path} is not a run folder: it has no run.json.")
@@ -140,22 +135,22 @@ class RunFolder:
             file.flush()
             os.fsync(file.fileno())
 
-    def write_drawing(self, window: int, drawing: Drawing) -> None:
-        path = self._drawing(window)
+    def write_snapshot(self, window: int, snapshot: Snapshot) -> None:
+        path = self._snapshot(window)
         path.parent.mkdir(parents=True, exist_ok=True)
         packed = io.BytesIO()
-        np.savez_compressed(packed, **dataclasses.asdict(drawing))
+        np.savez_compressed(packed, **dataclasses.asdict(snapshot))
         replace_file(path, packed.getvalue())
 
-    def read_drawing(self, window: int) -> Drawing | None:
-        """What to draw of a window; None if the run kept nothing of it."""
-        path = self._drawing(window)
+    def read_snapshot(self, window: int) -> Snapshot | None:
+        """The snapshot of a window; None if the run kept none."""
+        path = self._snapshot(window)
         if not path.exists():
             return None
         try:
             packed = io.BytesIO(path.read_bytes())
             with np.load(packed, allow_pickle=False) as arrays:
-                return Drawing(**{name: arrays[name] for name in arrays.files})
+                return Snapshot(**{name: arrays[name] for name in arrays.files})
         except (OSError, ValueError, TypeError, AttributeError, EOFError, BadZipFile) as error:
             raise BadInput(f"{path} is damaged: run that window again, or remove it.") from error
 
@@ -165,7 +160,7 @@ class RunFolder:
         for folder in (self.checkpoint, self.tensorboard, self.path / "windows"):
             if folder.exists():
                 shutil.rmtree(folder)
-        for name in (*MADE, "run.json"):
+        for name in (*REPORTS, "run.json"):
             (self.path / name).unlink(missing_ok=True)
 
     def strangers(self) -> list[str]:
@@ -173,9 +168,9 @@ class RunFolder:
         if self.exists() or not self.path.exists():
             return []
         inside = [self.path.name] if self.path.is_file() else [p.name for p in self.path.iterdir()]
-        return sorted(name for name in inside if name not in (*TOLD, f"run.json{PENDING}"))
+        return sorted(name for name in inside if name not in (*LOGS, f"run.json{PENDING}"))
 
-    def _drawing(self, window: int) -> Path:
+    def _snapshot(self, window: int) -> Path:
         return self.path / "windows" / f"{window:03d}.npz"
 
 

@@ -1,4 +1,4 @@
-"""The loop: detect, score, ask, update, measure; one step for each window of a stream."""
+"""The loop over a stream: detect, score, query, update, measure; one step for each window."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from cilf.core import Detection, Label, Window, WindowRecord, validation
-from cilf.core.files import make_folder, replace_file
+from cilf.core import Detection, Label, Window, WindowRecord, parameters, validation
 from cilf.core.types import Array, Ints
-from cilf.errors import BadConfig
 from cilf.evaluate import metrics
-from cilf.evaluate.checkpoint import Journal
+from cilf.evaluate.checkpoint import Checkpoint, require_same
+from cilf.evaluate.made_up_names import collect_names, match_names, use_true_names
 from cilf.evaluate.metric_table import Outcome, window_scores
 from cilf.evaluate.metrics import mean
+from cilf.evaluate.records import RunFolder
 from cilf.learners import Learner
-from cilf.query.query_policy import Asking, Lesson, lesson, named_in, stands_for, true_names
-from cilf.query.strategies import RANDOM, Query
+from cilf.query.budget import Query
+from cilf.query.query_policy import LabelledRows, QueryPolicy
+from cilf.query.strategies import RANDOM
 from cilf.stream import Stream
 
 Result = TypeVar("Result")
@@ -30,14 +31,14 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Step:
-    """One window, what was believed about it, and how right that was."""
+    """One window, what the learner believed about it, and how right that was."""
 
     window: Window
     detection: Detection
-    label: Array  # (n,) the detection's, with true classes for names the learner made up
-    novel: tuple[Label, ...]  # classes in the window that the learner had never been told about
-    matching: Mapping[int, Label]  # found cluster -> the novel class it stands for
-    queried: Ints  # rows of the window whose labels were asked for
+    label: Array  # (n,) the detection's, with true classes for made-up names
+    novel: tuple[Label, ...]  # classes in the window that the learner did not know
+    matching: Mapping[int, Label]  # found cluster -> the novel class it is matched to
+    queried: Ints  # rows of the window whose labels were queried
     record: WindowRecord
 
 
@@ -53,23 +54,23 @@ def run_stream(
     """Fit a learner on the start of a stream, then yield one record for each window.
 
     Args:
-        learner: is fitted afresh on ``stream.initial``.
-        stream: its windows come in order; the learner never sees the hold-out set, nor labels
-            that were not asked for.
-        query: how many labels to ask for. A float is a share of the instances believed novel, an
-            int a budget for each novel cluster: 1.0 asks for all, 1 for one of each cluster.
-            "self" asks for none: every cluster becomes a class ``novel-1``, ``novel-2``, ..., and
-            labels that are whole numbers reach the learner as text.
-        n_novel: None has the learner find the number of novel classes; an int is handed to it
-            in every window, "true" hands it the true number.
-        resume: a folder that keeps records and the learner after each window. If it already
-            holds some, their records come first, and a *copy* of the learner read from there
+        learner: The learner. It is fitted afresh on ``stream.initial``.
+        stream: The stream. The learner sees neither its hold-out set nor labels that were not
+            queried.
+        query: The number of labels to query. A float is a share of the instances believed novel.
+            An int is a budget for each novel cluster: 1.0 queries all, 1 queries one of each
+            cluster. "self" queries none: every cluster becomes a class ``novel-1``, ``novel-2``,
+            ..., and labels that are whole numbers reach the learner as text.
+        n_novel: The number of novel classes. None lets the learner find it. An int is handed to
+            the learner in every window. "true" hands it the true number.
+        resume: A run folder that keeps the records and the learner after each window. If it holds
+            finished windows, their records come first and a *copy* of the learner read from there
             goes on; ``learner`` itself then stays as it is.
-        strategy: which instances to ask about: "random", "representative", "uncertain" or
-            "mixed"; see :func:`cilf.stream.choose_queries`.
-        propagate: None, or the share of a cluster's answers that have to agree for the rest of
-            the cluster to be taught under the same label; see
-            :func:`cilf.stream.propagate_answers`.
+        strategy: The name of the strategy that chooses the instances to query, see
+            :func:`cilf.query.choose_queries`.
+        propagate: The share of a cluster's answers that have to agree before the rest of the
+            cluster gets the same label, see :func:`cilf.query.propagate_answers`. None propagates
+            no answers.
 
     What it does, but for the scores, the timing and the folder:
 
@@ -91,109 +92,122 @@ def run_stream(
         >>> [record.n_novel_true for record in run_stream(IForest(), stream)]
         [2, 2]
     """
-    asking = Asking(query, n_novel, strategy, propagate)  # now, not with the first record
+    policy = QueryPolicy(query, n_novel, strategy, propagate)  # now, not with the first record
     if resume is None:
-        return _records(learner, stream, asking)
-    return _kept_records(learner, stream, asking, Path(resume))
+        return run_policy(learner, stream, policy)
+    folder, about = RunFolder(Path(resume)), _describe(learner, stream, policy)
+    if folder.exists():
+        require_same(folder, about)
+    else:
+        folder.write_run(about)
+    return run_policy(learner, stream, policy, folder)
 
 
-def _records(learner: Learner, stream: Stream, asking: Asking) -> Iterator[WindowRecord]:
-    learner.fit(*shown_stream(stream, asking).initial)
-    for step in steps(learner, stream, asking):
-        yield step.record
-
-
-def _kept_records(
-    learner: Learner, stream: Stream, asking: Asking, folder: Path
+def run_policy(
+    learner: Learner,
+    stream: Stream,
+    policy: QueryPolicy,
+    folder: RunFolder | None = None,
+    keep: Callable[[Step], None] | None = None,
 ) -> Iterator[WindowRecord]:
-    _ask_as_before(folder, asking)
-    journal = Journal.begin(folder, learner, shown_stream(stream, asking))
-    yield from journal.finished
-    for step in steps(journal.learner, stream, asking, finished=journal.finished):
-        journal.keep(step.record)
+    """The loop of :func:`run_stream`, which resumes the run in ``folder`` if one is given.
+
+    ``keep`` is called with each step before its window counts as finished.
+    """
+    prepared, checkpoint = prepare_stream(stream, policy), None
+    if folder is None:
+        learner.fit(*prepared.initial)
+    else:
+        checkpoint = Checkpoint.open(folder, learner, prepared)
+        learner = checkpoint.learner
+    finished = checkpoint.finished if checkpoint else []
+    yield from finished
+    for step in steps(learner, stream, policy, finished=finished):
+        if keep is not None:
+            keep(step)
+        if checkpoint is not None:
+            checkpoint.save(step.record)
         yield step.record
-
-
-def _ask_as_before(folder: Path, asking: Asking) -> None:
-    """Note in the folder how the run asks; refuse to go on with a run that asked otherwise."""
-    path, now = folder / "asking.json", dataclasses.asdict(asking)
-    before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else now
-    for name, value in now.items():
-        if before.get(name) != value or type(before.get(name)) is not type(value):
-            raise BadConfig(
-                f"{name} is {value!r}, but {before.get(name)!r} in {path}: resume with the same, "
-                "or start in a new folder."
-            )
-    make_folder(folder)
-    replace_file(path, json.dumps(now).encode())
 
 
 def steps(
     learner: Learner,
     stream: Stream,
-    asking: Asking | None = None,
+    policy: QueryPolicy | None = None,
     *,
     finished: Sequence[WindowRecord] = (),
 ) -> Iterator[Step]:
-    """What :func:`run_stream` does to a *fitted* learner, with all there is to draw of it.
-
-    The windows of the ``finished`` records are behind the learner already.
-    """
-    asking = asking or Asking()
-    shown, named = shown_stream(stream, asking), named_in(finished)
-    for index in range(len(finished) + 1, len(shown) + 1):
-        step = _step(learner, shown, shown.window(index), asking, named)
+    """The steps of a *fitted* learner, after the windows of the ``finished`` records."""
+    policy = policy or QueryPolicy()
+    prepared, named = prepare_stream(stream, policy), collect_names(finished)
+    for index in range(len(finished) + 1, len(prepared) + 1):
+        step = _step(learner, prepared, prepared.window(index), policy, named)
         named |= step.record.named
         yield step
 
 
+def prepare_stream(stream: Stream, policy: QueryPolicy) -> Stream:
+    """The stream, with labels as text if made-up names have to stand beside them."""
+    return stream.with_text_labels() if policy.is_self else stream
+
+
+def _describe(learner: Learner, stream: Stream, policy: QueryPolicy) -> dict[str, Any]:
+    """Everything that the records depend on, as JSON holds it; a function goes by its name."""
+    about: dict[str, Any] = {"learner": learner.name, "parameters": parameters.to_json(learner)}
+    about |= {"seed": stream.seed, **dataclasses.asdict(policy), "plan": stream.describe()}
+    return dict(json.loads(json.dumps(about, default=lambda value: value.__qualname__)))
+
+
 def _step(
-    learner: Learner, stream: Stream, window: Window, asking: Asking, named: dict[str, Label]
+    learner: Learner, stream: Stream, window: Window, policy: QueryPolicy, named: dict[str, Label]
 ) -> Step:
-    known: list[Label] = list(dict.fromkeys(true_names(learner.classes_, named).tolist()))
+    known: list[Label] = list(dict.fromkeys(use_true_names(learner.classes_, named).tolist()))
     novel = validation.in_order_of_appearance(window.y, known)
-    asked_for = len(novel) if isinstance(asking.n_novel, str) else asking.n_novel
-    detection, seconds_detect = _timed(lambda: learner.detect(window.X, n_novel=asked_for))
-    label = true_names(detection.label, named)
-    scores, matching = _scores(window, detection, label, known, novel)
+    n_novel = len(novel) if isinstance(policy.n_novel, str) else policy.n_novel
+    detection, seconds_detect = _timed(lambda: learner.detect(window.X, n_novel=n_novel))
+    label = use_true_names(detection.label, named)
+    scores, matching = _score(window, detection, label, known, novel)
 
     taken = [*learner.classes_.tolist(), *learner.former_names]
-    taught = lesson(asking, window, detection, taken, stream.seed)
-    _, seconds_update = _timed(lambda: _taught(learner, window.X[taught.rows], taught.labels))
+    labelled = policy.label_window(window, detection, taken, stream.seed)
+    _, seconds_update = _timed(lambda: _update(learner, window, labelled))
 
-    made = stands_for(taught, window) if asking.asks_nobody else {}
+    made_up = match_names(labelled, window) if policy.is_self else {}
     record = WindowRecord(
         window=window.index,
         n_known=len(known),
         n_novel_true=len(novel),
         n_novel_found=detection.n_novel,
         **_as_fields(scores),
-        holdout_accuracy=_holdout_accuracy(learner, stream, window.index, named | made),
+        holdout_accuracy=_holdout_accuracy(learner, stream, window.index, named | made_up),
         holdout_classes=metrics.group_sizes(stream.holdout.y, stream.plan.arrivals, window.index),
-        n_queried=len(taught.asked),
+        n_queried=len(labelled.queried),
         seconds_detect=seconds_detect,
         seconds_update=seconds_update,
-        n_propagated=int(taught.propagated.sum()),
-        propagated_right=_propagated_right(taught, window, made),
-        named=made,
+        n_propagated=int(labelled.propagated.sum()),
+        propagated_right=_propagated_right(labelled, window, made_up),
+        named=made_up,
     )
-    return Step(window, detection, label, tuple(novel), matching, taught.asked, record)
+    return Step(window, detection, label, tuple(novel), matching, labelled.queried, record)
 
 
-def _taught(learner: Learner, X: Array, y: Array) -> Learner:
-    return learner.update(X, y) if len(y) else learner
+def _update(learner: Learner, window: Window, labelled: LabelledRows) -> None:
+    if len(labelled.rows):
+        learner.update(window.X[labelled.rows], labelled.labels)
 
 
 def _holdout_accuracy(
     learner: Learner, stream: Stream, window: int, named: Mapping[str, Label]
 ) -> dict[int, float]:
-    predicted = true_names(learner.predict(stream.holdout.X), named)
+    predicted = use_true_names(learner.predict(stream.holdout.X), named)
     return metrics.group_accuracy(stream.holdout.y, predicted, stream.plan.arrivals, window)
 
 
-def _propagated_right(taught: Lesson, window: Window, made: Mapping[str, Label]) -> float:
-    right = true_names(taught.labels, made) == window.y[taught.rows]
-    return mean(right[taught.propagated].tolist())
+def _propagated_right(
+    labelled: LabelledRows, window: Window, made_up: Mapping[str, Label]
+) -> float:
+    right = use_true_names(labelled.labels, made_up) == window.y[labelled.rows]
+    return mean(right[labelled.propagated].tolist())
 
 
 def _timed(work: Callable[[], Result]) -> tuple[Result, float]:
@@ -202,14 +216,14 @@ def _timed(work: Callable[[], Result]) -> tuple[Result, float]:
     return result, time.perf_counter() - started
 
 
-def _scores(
+def _score(
     window: Window,
     detection: Detection,
     label: Array,
     known: Sequence[Label],
     novel: Sequence[Label],
 ) -> tuple[dict[str, Any], dict[int, Label]]:
-    """The scores of a detection by their names in the record, and what each cluster stands for."""
+    """The scores of a detection by name, and the class that each cluster is matched to."""
     classes = [*known, *novel]
     code = {label: i for i, label in enumerate(classes)}
     truth = np.array([code[label] for label in window.y.tolist()], dtype=np.int64)
@@ -227,8 +241,3 @@ def _as_fields(scores: Mapping[str, float]) -> dict[str, Any]:
     own = {field.name for field in dataclasses.fields(WindowRecord)}
     extra = {name: value for name, value in scores.items() if name not in own}
     return {name: value for name, value in scores.items() if name in own} | {"extra": extra}
-
-
-def shown_stream(stream: Stream, asking: Asking) -> Stream:
-    """The stream, with labels that names of the learner's own can stand beside if need be."""
-    return stream.with_text_labels() if asking.asks_nobody else stream

@@ -1,4 +1,4 @@
-"""What a report draws of a window: a 2-D map of its instances, small pictures or first words."""
+"""Snapshots: a 2-D map of a window's instances, their thumbnails or first words."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from sklearn.manifold import TSNE
 
 from cilf.core.random import derived_seed, generator
 from cilf.core.types import Array, Floats, Ints
-from cilf.evaluate.records import LONGEST_EXCERPT, Drawing
+from cilf.evaluate.records import LONGEST_EXCERPT, Snapshot
 from cilf.evaluate.run import Step
 
-MOST_DRAWN = 1000  # instances of a window
-FEWEST_MAPPED = 10  # below, neighbourhoods say nothing and the map shows the main directions
-LARGEST_SIDE = 32  # pixels of a thumbnail
-LONGEST_STRIP = 128  # pixels of a vector, drawn as a strip
+MAX_INSTANCES = 1000  # of a window
+MIN_MAPPED = 10  # instances; with fewer the map shows the main directions
+MAX_SIDE = 32  # pixels of a thumbnail
+MAX_STRIP = 128  # pixels of a vector, shown as a strip
 COLOUR = 3
 
 
-def draw(step: Step, *, seed: int) -> Drawing:
-    """All the instances of a window, or a random part of a large one."""
+def take_snapshot(step: Step, *, seed: int) -> Snapshot:
+    """Keep all the instances of a window, or a random part of a large one."""
     window, found = step.window, step.detection
-    rows = _drawn_rows(len(found), seed, window.index)
-    stands_for = [step.matching.get(cluster, "") for cluster in range(found.n_novel)]
+    rows = _choose_rows(len(found), seed, window.index)
+    matched = [step.matching.get(cluster, "") for cluster in range(found.n_novel)]
     in_clusters = found.cluster[found.is_novel]
     X = window.X[rows]  # before anything is made of it: a window may be far larger
-    return Drawing(
+    return Snapshot(
         ids=window.ids[rows],
         map=flat_map(found.embedding[rows], derived_seed(seed, "map", window.index)),
         truth=window.y[rows],
@@ -35,23 +35,23 @@ def draw(step: Step, *, seed: int) -> Drawing:
         cluster=found.cluster[rows],
         novelty=found.novelty[rows],
         thumbnails=thumbnails(X),
-        matched=np.array([str(label) for label in stands_for], dtype=str),
+        matched=np.array([str(label) for label in matched], dtype=str),
         sizes=np.bincount(in_clusters, minlength=found.n_novel).astype(np.int64),
         texts=excerpts(X),
     )
 
 
-def _drawn_rows(n: int, seed: int, window: int) -> Ints:
-    if n <= MOST_DRAWN:
+def _choose_rows(n: int, seed: int, window: int) -> Ints:
+    if n <= MAX_INSTANCES:
         return np.arange(n)
-    return np.sort(generator(seed, "drawing", window).permutation(n)[:MOST_DRAWN])
+    return np.sort(generator(seed, "drawing", window).permutation(n)[:MAX_INSTANCES])
 
 
 def flat_map(embedding: Floats, seed: int) -> Floats:
     """Each instance in the plane: near ones stay near (t-SNE)."""
     directions = main_directions(embedding)
     n = len(embedding)
-    if n < FEWEST_MAPPED or not directions.any():
+    if n < MIN_MAPPED or not directions.any():
         return directions
     # Two columns at the least are what t-SNE starts from.
     wide = np.pad(embedding, ((0, 0), (0, max(0, 2 - embedding.shape[1]))))
@@ -79,7 +79,7 @@ def excerpts(X: Array) -> Array:
     return np.array([" ".join(text.split())[:LONGEST_EXCERPT] for text in X.tolist()], dtype=str)
 
 
-def thumbnails(X: Array, *, largest: int = LARGEST_SIDE) -> Array:
+def thumbnails(X: Array, *, largest: int = MAX_SIDE) -> Array:
     """Small uint8 pictures: grey (n, h, w), colour (n, h, w, 3), vectors as (n, 1, d) strips.
 
     Images of more than ``largest`` pixels a side are shrunk. There is nothing to see of texts:
@@ -88,13 +88,13 @@ def thumbnails(X: Array, *, largest: int = LARGEST_SIDE) -> Array:
     if X.ndim == 1:
         return np.zeros((len(X), 0, 0), dtype=np.uint8)
     if X.ndim == 2:
-        return _shrunk(_as_bytes(X, axis=0)[:, None, :], LONGEST_STRIP)
+        return _shrink(_to_bytes(X, axis=0)[:, None, :], MAX_STRIP)
     if X.ndim == 4:
         X = X[..., :COLOUR] if X.shape[3] >= COLOUR else X[..., 0]
-    return _as_bytes(_shrunk(X, largest))  # shrunk first: scaling works in float64
+    return _to_bytes(_shrink(X, largest))  # shrunk first: scaling works in float64
 
 
-def _as_bytes(X: Array, axis: int | None = None) -> Array:
+def _to_bytes(X: Array, axis: int | None = None) -> Array:
     """Numbers on the scale 0..255; floats from their own range, over all or along an axis."""
     if X.dtype == np.uint8:
         return X
@@ -104,7 +104,7 @@ def _as_bytes(X: Array, axis: int | None = None) -> Array:
     return np.asarray(np.round(255 * scaled).astype(np.uint8))
 
 
-def _shrunk(images: Array, most: int) -> Array:
+def _shrink(images: Array, most: int) -> Array:
     """Blocks of pixels averaged until the larger side fits; bytes stay bytes."""
     n, height, width = images.shape[:3]
     block = math.ceil(max(height, width) / most)

@@ -1,12 +1,21 @@
 """Queries: which instances to ask a person about, and what to make of the answers.
 
-``choose_queries`` says which labels to ask for, ``propagate_answers`` and ``self_taught`` how to
-name more instances than that. They work on what a learner detected, in a simulation or on data of
-your own.
+``choose_queries`` chooses the instances to query, by one of the ``STRATEGIES``.
+``propagate_answers`` and ``name_clusters`` label more instances than were queried. A
+``QueryPolicy`` says which of this a run does. All of it works on a detection, in a simulation or
+on data of your own.
 """
 
 from cilf.query.oracle import Oracle
-from cilf.query.propagation import propagate_answers, self_taught
-from cilf.query.strategies import choose_queries
+from cilf.query.propagation import name_clusters, propagate_answers
+from cilf.query.query_policy import QueryPolicy
+from cilf.query.strategies import STRATEGIES, choose_queries
 
-__all__ = ["Oracle", "choose_queries", "propagate_answers", "self_taught"]
+__all__ = [
+    "STRATEGIES",
+    "Oracle",
+    "QueryPolicy",
+    "choose_queries",
+    "name_clusters",
+    "propagate_answers",
+]

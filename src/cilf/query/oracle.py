@@ -1,4 +1,4 @@
-"""The person who is asked for names: answers what is asked, and nothing else."""
+"""The simulated person who answers queries from the true labels."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from cilf.core.types import Array, Ints
 
 
 class Oracle:
-    """Knows the true labels of one window and hands out those that are asked for."""
+    """Knows the true labels of one window and gives only those that are queried."""
 
     def __init__(self, window: Window) -> None:
         self._truth = window.y
         self.n_answered = 0
 
     def answer(self, rows: Ints) -> Array:
-        """The true labels of these instances."""
+        """The true labels of these rows."""
         self.n_answered += len(rows)
         return self._truth[rows]

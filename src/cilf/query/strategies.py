@@ -1,44 +1,40 @@
-"""Whom to ask about: how many of the instances believed novel, and which ones."""
+"""Which instances to query. ``STRATEGIES`` is the one table of the ways to choose them."""
 
 from __future__ import annotations
 
-import math
-import numbers
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from cilf.core import Detection, validation
 from cilf.core.random import generator
 from cilf.core.types import Array, Ints
-from cilf.errors import BadConfig
+from cilf.query.budget import Query, check_query, count_queries, is_budget
 
-Query = int | float | str
-"""A budget for each novel cluster (int), a share of the novel instances (float), or "self"."""
+Strategy = Callable[[Detection, float, np.random.Generator], Ints]
+"""(detection, share or budget, random generator) -> the rows to query, in any order."""
 
-SELF = "self"  # as a query: nobody is asked
+Choice = Callable[[Detection, Ints, int], Ints]
+"""(detection, rows of one cluster, how many of them) -> the rows to query."""
 
-Choice = Callable[[Detection, Ints, int], Ints]  # (_, rows of a cluster, how many) -> which rows
+RANDOM = "random"  # the paper's strategy
 
 
 def choose_queries(
-    detection: Detection, query: Query, *, strategy: str = "random", seed: int, window: int
+    detection: Detection, query: Query, *, strategy: str = RANDOM, seed: int, window: int
 ) -> Ints:
-    """The rows of a window whose labels to ask for, sorted.
+    """Choose the rows of a window whose labels to query, sorted.
 
     Args:
-        detection: what is believed about the window.
-        query: a float is a share of the instances believed novel, 0.0 to 1.0; an int is a budget
-            for each novel cluster, 0 and up. ``"self"`` asks for none.
-        strategy: "random" takes anyone; "representative" those in the middle of their cluster
-            and then some all over it; "uncertain" those nearly as close to another class;
-            "mixed" half of each.
-        seed: decides what is left to chance.
-        window: the window's index, so that windows differ.
+        detection: What the learner believes about the window.
+        query: A float is a share of the instances believed novel, from 0.0 to 1.0. An int is a
+            budget for each novel cluster. ``"self"`` queries none.
+        strategy: A name of the table ``STRATEGIES``.
+        seed: The seed of the random choices.
+        window: The index of the window. It makes the random choices of windows differ.
 
-    A share takes at least one instance, if any is believed novel and the share is above 0; every
-    strategy but "random" takes it of each cluster, and so at least one there.
+    A share above 0 takes at least one instance, if any is believed novel. Every strategy but
+    "random" takes the share of each cluster, and so at least one instance of each.
 
     >>> found = Detection(
     ...     novelty=np.ones(6), label=np.zeros(6, int), cluster=np.array([-1, 0, 0, 0, 1, 1]),
@@ -49,40 +45,78 @@ def choose_queries(
     5
     """
     check_query(query)
-    validation.one_of("strategy", strategy, STRATEGIES)
+    choose = STRATEGIES[validation.one_of("strategy", strategy, STRATEGIES)]
     if isinstance(query, str):
         return np.empty(0, dtype=np.int64)
-    if strategy == RANDOM:
-        return _at_random(detection, query, generator(seed, "query", window))
-    chosen = [_of(members, detection, query, strategy) for members in _clusters(detection)]
-    return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *chosen]))
+    return np.sort(choose(detection, query, generator(seed, "query", window)))
 
 
-def _of(members: Ints, detection: Detection, query: float, strategy: str) -> Ints:
-    wanted = _wanted(query, len(members))
-    if wanted == len(members):  # there is nothing to choose
-        return members
-    return BY_PLACE[strategy](detection, members, wanted)
+def choose_random(detection: Detection, query: float, rng: np.random.Generator) -> Ints:
+    """Choose at random. A share is drawn from all novel instances together."""
+    shuffled = rng.permutation(np.flatnonzero(detection.is_novel))
+    if not is_budget(query):
+        return shuffled[: count_queries(query, len(shuffled))]
+    rank = np.zeros(len(shuffled), dtype=np.int64)  # of each among those of its cluster
+    cluster = detection.cluster[shuffled]
+    for found in np.unique(cluster):
+        rank[cluster == found] = np.arange(np.sum(cluster == found))
+    return shuffled[rank < query]
 
 
-def check_query(query: Any) -> None:
-    """Refuse what is neither a share, nor a budget, nor "self"."""
-    if query == SELF and isinstance(query, str):
-        return
-    fits = isinstance(query, numbers.Real) and not isinstance(query, bool)
-    most = math.inf if isinstance(query, numbers.Integral) else 1.0
-    if not (fits and 0 <= query <= most):
-        raise BadConfig(
-            f"query is {query!r}: give a share from 0.0 to 1.0, a whole number of labels for each "
-            f"novel cluster, or {SELF!r}."
-        )
+def in_each_cluster(choose: Choice) -> Strategy:
+    """The strategy that chooses in each novel cluster by itself, without chance."""
+
+    def choose_all(detection: Detection, query: float, _: np.random.Generator) -> Ints:
+        chosen = [np.empty(0, dtype=np.int64)]
+        for members in _clusters(detection):
+            n = count_queries(query, len(members))
+            chosen.append(members if n == len(members) else choose(detection, members, n))
+        return np.concatenate(chosen)
+
+    choose_all.__doc__ = choose.__doc__
+    return choose_all
 
 
-def _wanted(query: float, n: int) -> int:
-    """How many of ``n`` instances to ask about."""
-    if isinstance(query, numbers.Integral):
-        return min(int(query), n)
-    return math.ceil(query * n - 1e-9)  # 0.1 * 30 is a little more than 3
+def choose_representative(detection: Detection, members: Ints, n: int) -> Ints:
+    """Choose the member nearest to the middle of its cluster, then others all over the cluster.
+
+    The distance to those chosen counts less the farther out a member lies, or the outliers would
+    come first.
+    """
+    points = detection.embedding[members].astype(np.float64)
+    from_middle = _squared(points, points.mean(axis=0))
+    weight = 1 / (1e-12 + from_middle.mean() + from_middle) ** 2
+    chosen: list[int] = []
+    from_chosen = np.full(len(members), np.inf)
+    score = -from_middle
+    for _ in range(n):
+        score[chosen] = -np.inf
+        chosen.append(int(score.argmax()))
+        from_chosen = np.minimum(from_chosen, _squared(points, points[chosen[-1]]))
+        score = from_chosen * weight
+    return members[chosen]
+
+
+def choose_uncertain(detection: Detection, members: Ints, n: int) -> Ints:
+    """Choose members almost as near to another class, known or novel, as to their own cluster."""
+    order = np.lexsort((detection.novelty[members], _margins(detection, members)))
+    return members[order[:n]]
+
+
+def choose_mixed(detection: Detection, members: Ints, n: int) -> Ints:
+    """Choose the larger half as "representative" does and the rest as "uncertain" does."""
+    typical = choose_representative(detection, members, (n + 1) // 2)
+    others = choose_uncertain(detection, members, len(members))
+    rest = others[~np.isin(others, typical)]
+    return np.concatenate([typical, rest[: n - len(typical)]])
+
+
+STRATEGIES: dict[str, Strategy] = {
+    RANDOM: choose_random,
+    "representative": in_each_cluster(choose_representative),
+    "uncertain": in_each_cluster(choose_uncertain),
+    "mixed": in_each_cluster(choose_mixed),
+}
 
 
 def _clusters(detection: Detection) -> list[Ints]:
@@ -91,76 +125,20 @@ def _clusters(detection: Detection) -> list[Ints]:
     return [np.flatnonzero(detection.cluster == cluster) for cluster in found]
 
 
-def _at_random(detection: Detection, query: float, draws: np.random.Generator) -> Ints:
-    shuffled = draws.permutation(np.flatnonzero(detection.is_novel))
-    if not isinstance(query, numbers.Integral):
-        return np.sort(shuffled[: _wanted(query, len(shuffled))])
-    place = np.zeros(len(shuffled), dtype=np.int64)  # of each among those of its cluster
-    cluster = detection.cluster[shuffled]
-    for found in np.unique(cluster):
-        place[cluster == found] = np.arange(np.sum(cluster == found))
-    return np.sort(shuffled[place < query])
-
-
-# ----------------------------------------------------------------- which ones
-
-
-def _representative(detection: Detection, members: Ints, wanted: int) -> Ints:
-    """The member nearest to the middle, then again and again one far from those chosen.
-
-    How far counts less the farther out a member lies, or the outliers would come first.
-    """
-    points = detection.embedding[members].astype(np.float64)
-    from_middle = _squared(points, points.mean(axis=0))
-    weight = 1 / (1e-12 + from_middle.mean() + from_middle) ** 2
-    chosen: list[int] = []
-    from_chosen = np.full(len(members), np.inf)
-    score = -from_middle
-    for _ in range(wanted):
-        score[chosen] = -np.inf
-        chosen.append(int(score.argmax()))
-        from_chosen = np.minimum(from_chosen, _squared(points, points[chosen[-1]]))
-        score = from_chosen * weight
-    return members[chosen]
-
-
-def _uncertain(detection: Detection, members: Ints, wanted: int) -> Ints:
-    """Those nearly as near to the middle of another class, known or novel, as to their own."""
-    order = np.lexsort((detection.novelty[members], _margins(detection, members)))
-    return members[order[:wanted]]
-
-
-def _mixed(detection: Detection, members: Ints, wanted: int) -> Ints:
-    """The representative half first; the larger one, if there are halves of two sizes."""
-    typical = _representative(detection, members, (wanted + 1) // 2)
-    others = _uncertain(detection, members, len(members))
-    rest = others[~np.isin(others, typical)]
-    return np.concatenate([typical, rest[: wanted - len(typical)]])
-
-
-RANDOM = "random"  # the paper's: needs no look at where instances lie
-BY_PLACE: dict[str, Choice] = {
-    "representative": _representative,
-    "uncertain": _uncertain,
-    "mixed": _mixed,
-}
-STRATEGIES = (RANDOM, *BY_PLACE)
-
-
 def _margins(detection: Detection, members: Ints) -> Array:
     """How much farther each member is from the nearest other class than from its own."""
     points = detection.embedding.astype(np.float64)
     own = _squared(points[members], points[members].mean(axis=0))
     others = [
         _squared(points[members], points[rows].mean(axis=0))
-        for rows in _groups(detection)
+        for rows in _believed_classes(detection)
         if rows[0] not in members
     ]
     nearest = np.min(others, axis=0) if others else np.zeros(len(members))
     return np.asarray(np.sqrt(nearest) - np.sqrt(own))
 
 
-def _groups(detection: Detection) -> list[Ints]:
+def _believed_classes(detection: Detection) -> list[Ints]:
     """The rows of each class in the window, as far as it is believed: known ones, and clusters."""
     known = ~detection.is_novel
     labels = np.unique(detection.label[known])

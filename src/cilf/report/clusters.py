@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cilf.core.types import Array, Bools, Ints
-from cilf.evaluate.records import Drawing
+from cilf.evaluate.records import Snapshot
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def to_text(labels: Array) -> Array:
     return np.array([str(label) for label in labels.tolist()], dtype=str)
 
 
-def find_correct(drawing: Drawing) -> Bools:
+def find_correct(drawing: Snapshot) -> Bools:
     """Whether each instance was put where it belongs.
 
     That is a known one under its class, a novel one in the cluster matched to its class.
@@ -48,14 +48,14 @@ def find_correct(drawing: Drawing) -> Bools:
     return np.asarray(np.where(drawing.cluster >= 0, in_cluster, as_known))
 
 
-def list_clusters(drawing: Drawing) -> list[Cluster]:
+def list_clusters(drawing: Snapshot) -> list[Cluster]:
     """The novel classes found, as the learner numbered them."""
     correct = find_correct(drawing)
     sizes = drawing.sizes.tolist()
     return [_cluster(drawing, correct, index, size) for index, size in enumerate(sizes)]
 
 
-def _cluster(drawing: Drawing, correct: Bools, index: int, size: int) -> Cluster:
+def _cluster(drawing: Snapshot, correct: Bools, index: int, size: int) -> Cluster:
     members = np.flatnonzero(drawing.cluster == index)
     members = members[np.argsort(~correct[members], kind="stable")]
     matched = str(drawing.matched[index]) if index < len(drawing.matched) else ""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cilf.core.types import Array, Ints
-from cilf.evaluate.records import LONGEST_EXCERPT, Drawing
+from cilf.evaluate.records import LONGEST_EXCERPT, Snapshot
 from cilf.report.class_style import ClassStyle
 from cilf.report.clusters import Cluster, list_clusters, to_text
 
@@ -65,12 +65,12 @@ class ClusterExemplars:
     form: str  # see ``find_form``
 
 
-def select_exemplars(drawing: Drawing, styles: Mapping[str, ClassStyle]) -> list[ClusterExemplars]:
+def select_exemplars(drawing: Snapshot, styles: Mapping[str, ClassStyle]) -> list[ClusterExemplars]:
     """Select exemplars of each cluster, wrong members in their proportion."""
     return [_of_cluster(drawing, cluster, styles) for cluster in list_clusters(drawing)]
 
 
-def select_missed(drawing: Drawing) -> Missed:
+def select_missed(drawing: Snapshot) -> Missed:
     """Select exemplars of the novel instances that were missed, class by class."""
     truth = to_text(drawing.truth)
     rows = np.flatnonzero(drawing.novel & (drawing.cluster < 0))
@@ -79,7 +79,7 @@ def select_missed(drawing: Drawing) -> Missed:
     return Missed([_exemplar(drawing, i, right=False) for i in chosen], _count(truth[rows]))
 
 
-def find_form(drawing: Drawing) -> str:
+def find_form(drawing: Snapshot) -> str:
     """Return how instances are shown: "images", "strips" of one pixel's height, or "texts"."""
     return {0: "texts", 1: "strips"}.get(drawing.thumbnails.shape[1], "images")
 
@@ -110,7 +110,7 @@ def encode_thumbnail(thumbnail: Array) -> str:
 
 
 def _of_cluster(
-    drawing: Drawing, cluster: Cluster, styles: Mapping[str, ClassStyle]
+    drawing: Snapshot, cluster: Cluster, styles: Mapping[str, ClassStyle]
 ) -> ClusterExemplars:
     chosen = _thin_out(cluster.members, _limit(drawing, MAX_EXEMPLARS)).tolist()
     exemplars = [_exemplar(drawing, i, str(drawing.truth[i]) == cluster.matched) for i in chosen]
@@ -120,7 +120,7 @@ def _of_cluster(
     return ClusterExemplars(cluster, style, exemplars, more, strangers, find_form(drawing))
 
 
-def _limit(drawing: Drawing, images: int) -> int:
+def _limit(drawing: Snapshot, images: int) -> int:
     return min(images, MAX_TEXTS) if find_form(drawing) == "texts" else images
 
 
@@ -128,7 +128,7 @@ def _count(names: Array) -> list[tuple[str, int]]:
     return Counter(names.tolist()).most_common()
 
 
-def _exemplar(drawing: Drawing, i: int, right: bool) -> Exemplar:
+def _exemplar(drawing: Snapshot, i: int, right: bool) -> Exemplar:
     image = encode_thumbnail(drawing.thumbnails[i]) if drawing.thumbnails[i].size else ""
     id_, truth, label = (str(of[i]) for of in (drawing.ids, drawing.truth, drawing.label))
     text = str(drawing.texts[i])

@@ -8,7 +8,7 @@ from typing import Any
 
 from cilf.core import WindowRecord
 from cilf.errors import BadInput
-from cilf.evaluate.records import Drawing, RunFolder
+from cilf.evaluate.records import RunFolder, Snapshot
 from cilf.report.class_style import ClassStyle, assign_styles
 
 
@@ -83,9 +83,9 @@ class Run:
             return self.initial
         return self.planned[arrival - 1].novel if arrival <= len(self.planned) else ()
 
-    def drawing(self, window: int) -> Drawing | None:
+    def drawing(self, window: int) -> Snapshot | None:
         """What the run kept of a window, if anything."""
-        return self.folder.read_drawing(window)
+        return self.folder.read_snapshot(window)
 
 
 def _planned(window: dict[str, Any]) -> PlannedWindow:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
 from cilf.core.types import Array, Floats
-from cilf.evaluate.records import Drawing
+from cilf.evaluate.records import Snapshot
 from cilf.report.class_style import ClassStyle
 from cilf.report.clusters import Cluster, find_correct, list_clusters, to_text
 from cilf.report.svg import Svg, closed, element, group, label
@@ -19,7 +19,7 @@ NAME_REACH = 40.0  # how far from the middle of a class its name may be
 STRAY = 3.0  # times the median distance from the middle: farther ones would blow up an outline
 
 
-def plot_embedding(drawing: Drawing, window: int, styles: Mapping[str, ClassStyle]) -> Svg:
+def plot_embedding(drawing: Snapshot, window: int, styles: Mapping[str, ClassStyle]) -> Svg:
     """Plot a window: discs are known classes, rings novel ones, dashed outlines clusters."""
     places = _fit_to_page(drawing.map)
     found = list_clusters(drawing)
@@ -44,7 +44,7 @@ def _fit_to_page(map_: Floats) -> Array:
 
 
 def _points(
-    drawing: Drawing, places: Array, styles: Mapping[str, ClassStyle], found: list[Cluster]
+    drawing: Snapshot, places: Array, styles: Mapping[str, ClassStyle], found: list[Cluster]
 ) -> list[Svg]:
     truth, correct = to_text(drawing.truth), find_correct(drawing)
     # Novel ones on top: they are fewer, and what one looks for.
@@ -60,7 +60,7 @@ def _points(
     return drawn
 
 
-def _class_names(drawing: Drawing, places: Array) -> list[Svg]:
+def _class_names(drawing: Snapshot, places: Array) -> list[Svg]:
     """The name of each class above its instances, so that colour is not all there is."""
     truth = to_text(drawing.truth)
     present = np.unique(truth).tolist()
@@ -79,7 +79,7 @@ def _class_name(name: str, places: Array, novel: bool) -> Svg:
     return label(short, x, y, class_="name new" if novel else "name")
 
 
-def _story(drawing: Drawing, i: int, found: list[Cluster]) -> str:
+def _story(drawing: Snapshot, i: int, found: list[Cluster]) -> str:
     cluster = int(drawing.cluster[i])
     new = " (new)" if drawing.novel[i] else ""
     called = f"new class {found[cluster].number}" if cluster >= 0 else f"known: {drawing.label[i]}"

@@ -10,7 +10,7 @@ from typing import Any
 from cilf.core import WindowRecord
 from cilf.evaluate.metrics import mean
 from cilf.evaluate.summary import summarize
-from cilf.query.strategies import SELF
+from cilf.query.budget import SELF
 from cilf.report.run import Run
 from cilf.report.tables import MISSING, Cell, Table
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -68,6 +69,18 @@ class Stream:
             y = self._dataset.train.y[self._rows[index - 1]]
         found = Counter(y.tolist())
         return {label: found[label] for label in classes}
+
+    def describe(self) -> dict[str, Any]:
+        """The plan and the counts, as JSON holds them."""
+        windows = [
+            {
+                "novel": list(window.novel),
+                "known": list(window.known),
+                "counts": [[label, n] for label, n in self.counts(index).items()],
+            }
+            for index, window in enumerate(self.plan.windows, start=1)
+        ]
+        return {"initial": list(self.plan.initial), "windows": windows}
 
     def with_text_labels(self) -> Stream:
         """The same stream with whole-number labels as text, beside which other names can stand."""

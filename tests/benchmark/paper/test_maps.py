@@ -10,16 +10,16 @@ import numpy as np
 from cilf.benchmark.paper.items import select_items
 from cilf.benchmark.paper.make import write_items
 from cilf.benchmark.paper.setup import Setup
-from cilf.evaluate.records import Drawing
+from cilf.evaluate.records import Snapshot
 
 
-def drawn(seed: int, n: int) -> Drawing:
+def drawn(seed: int, n: int) -> Snapshot:
     blank = np.zeros(n)
-    return Drawing(
+    return Snapshot(
         ids=blank, map=np.random.default_rng(seed).normal(size=(n, 2)), truth=blank.astype(int),
         novel=blank.astype(bool), label=blank, cluster=blank.astype(int), novelty=blank,
         thumbnails=np.zeros((n, 0, 0), dtype=np.uint8), matched=np.empty(0, dtype=str),
-        sizes=np.empty(0, dtype=np.int64),
+        sizes=np.empty(0, dtype=np.int64), texts=np.zeros(n, dtype=str),
     )  # fmt: skip
 
 
@@ -31,7 +31,7 @@ def test_maps_are_of_one_stream_and_of_800_instances_of_a_class_at_most(
     for learner, seeds in {"iforest": (0, 1), "one-svm": (1,), "senc-mas": (1,)}.items():
         for seed in seeds:
             folder = keep_run(setup, learner, seed)
-            folder.write_drawing(1, drawn(seed, 900))
+            folder.write_snapshot(1, drawn(seed, 900))
             for window in range(2, 1 + len(folder.read_records())):
                 (folder.path / "windows" / f"{window:03d}.npz").unlink()
     (written,) = write_items(select_items(["figure5"]), setup, tmp_path)

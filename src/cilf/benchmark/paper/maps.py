@@ -25,7 +25,7 @@ from cilf.core.random import derived_seed, generator
 from cilf.core.types import Array, Ints
 from cilf.data import Dataset
 from cilf.errors import BadInput
-from cilf.evaluate.records import Drawing
+from cilf.evaluate.records import Snapshot
 from cilf.evaluate.snapshot import flat_map
 from cilf.learners import Learner
 from cilf.report.run import Run
@@ -104,11 +104,11 @@ def _select_one_stream(results: Results) -> dict[str, Run]:
     return {cell.name: runs[seed] for cell, runs in results.items() if seed in runs}
 
 
-def _map_embedding(drawing: Drawing) -> Map:
+def _map_embedding(drawing: Snapshot) -> Map:
     return _limit_classes(Map(drawing.map, drawing.truth.astype(str), drawing.novel))
 
 
-def _map_pixels(drawing: Drawing) -> Map:
+def _map_pixels(drawing: Snapshot) -> Map:
     pixels = drawing.thumbnails.reshape(len(drawing.ids), -1).astype(np.float32)
     places = flat_map(pixels, derived_seed(0, RAW))
     return _limit_classes(Map(places, drawing.truth.astype(str), drawing.novel))
