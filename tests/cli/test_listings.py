@@ -80,9 +80,9 @@ def test_a_stream_is_shown_as_json(run: Any) -> None:
         (["data", "show", "./nowhere"], "nowhere is not there: give a folder or a file"),
         (["data", "show", "digits", "--set", "epochs=3"], "--set epochs is for a learner"),
         (["data", "show", "digits", "--out", "a.txt"], "unknown format of a figure '.txt'"),
-        (["data", "show", "digits", "--size", "16"], "digits is read as it is"),
+        (["data", "show", "digits", "--size", "16"], "digits takes no options"),
         (["run", "--data", "./nowhere"], "nowhere is not there: give a folder or a file"),
-        (["run", "--data", "digits", "--skip-bad"], "digits is read as it is"),
+        (["run", "--data", "digits", "--skip-bad"], "digits takes no options"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(

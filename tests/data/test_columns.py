@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from cilf.core.notices import forget
-from cilf.data.columns import Roles, Table, choose
+from cilf.data.columns import Roles, Table, choose_roles
 from cilf.data.options import Options
-from cilf.data.table_files import hub_features
+from cilf.data.table_files import describe_features
 from cilf.errors import BadConfig, BadInput
 
 
@@ -21,7 +21,7 @@ def _say_notices_again() -> None:
 
 def table(columns: dict[str, Any], described: Any = None, root: Path | None = None) -> Table:
     content = pa.table(columns)
-    features = hub_features(described or {}, content.schema)
+    features = describe_features(described or {}, content.schema)
     return Table(
         "toy.csv",
         content.num_rows,
@@ -33,7 +33,7 @@ def table(columns: dict[str, Any], described: Any = None, root: Path | None = No
 
 
 def roles(columns: dict[str, Any], described: Any = None, **options: Any) -> Roles:
-    return choose(table(columns, described), Options(**options), labelled=True)
+    return choose_roles(table(columns, described), Options(**options), labelled=True)
 
 
 def refused(columns: dict[str, Any], described: Any = None, **options: Any) -> str:
@@ -111,7 +111,7 @@ def test_unique_ids_are_no_feature(name: str, caplog: pytest.LogCaptureFixture) 
     with caplog.at_level(logging.WARNING, "cilf"):
         found = roles(NUMBERS | {name: [7, 8, 9], "label": ["u", "v", "u"]})
     assert (found.identity, found.content) == (name, ("a", "b"))
-    assert f"{name!r} names the rows, it is not learned from" in caplog.text
+    assert f"{name!r} names the rows, it is not part of the instances" in caplog.text
 
 
 @pytest.mark.parametrize("values", [[7, 7, 9], [7, None, 9]])
@@ -169,7 +169,7 @@ def test_several_images_are_refused() -> None:
 def test_image_paths(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"")
     columns = {"label": [0, 1], "file": ["missing.jpg", "a.png"], "width": [3, 4]}
-    found = choose(table(columns, root=tmp_path), Options(), labelled=True)
+    found = choose_roles(table(columns, root=tmp_path), Options(), labelled=True)
     assert (found.content, found.kind) == (("file",), "path")
 
 
@@ -178,7 +178,7 @@ def test_image_paths_that_lead_nowhere(tmp_path: Path) -> None:
     with pytest.raises(
         BadInput, match=r"'file' names images, but .*p\.jpg is not there: paths are"
     ):
-        choose(table(columns, root=tmp_path), Options(), labelled=True)
+        choose_roles(table(columns, root=tmp_path), Options(), labelled=True)
 
 
 def test_a_text_that_ends_like_a_path_is_a_text() -> None:
@@ -213,9 +213,9 @@ def test_split_column_of_another_meaning_is_a_text() -> None:
 
 def test_unlabelled_use_passes_over_the_label() -> None:
     labelled = NUMBERS | {"label": ["u", "v", "u"]}
-    assert choose(table(labelled), Options(), labelled=False).content == ("a", "b")
-    assert choose(table(NUMBERS), Options(label="b"), labelled=False).content == ("a",)
-    assert choose(table(NUMBERS), Options(label="species"), labelled=False).label is None
+    assert choose_roles(table(labelled), Options(), labelled=False).content == ("a", "b")
+    assert choose_roles(table(NUMBERS), Options(label="b"), labelled=False).content == ("a",)
+    assert choose_roles(table(NUMBERS), Options(label="species"), labelled=False).label is None
 
 
 def test_no_rows() -> None:

@@ -9,7 +9,7 @@ from PIL import Image
 
 from cilf.core import notices
 from cilf.data.folders import read_flat_folder, read_folder
-from cilf.data.images import Pictures, decoded_dataset, decoded_instances
+from cilf.data.images import EncodedImages, decode_dataset, decode_instances
 from cilf.data.options import Options
 from cilf.data.pixels import is_image
 from cilf.errors import BadInput
@@ -32,7 +32,7 @@ def said(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.name == "cilf"]
 
 
-def labels(pictures: Pictures) -> dict[str, object]:
+def labels(pictures: EncodedImages) -> dict[str, object]:
     assert pictures.y is not None
     return dict(zip(pictures.ids.tolist(), pictures.y.tolist(), strict=True))
 
@@ -191,13 +191,13 @@ def test_a_link_to_nowhere_is_an_unreadable_image(tmp_path: Path) -> None:
     draw(tmp_path, "a/1.png", "a/2.png", "b/1.png", "b/2.png")
     (tmp_path / "a" / "gone.png").symlink_to(tmp_path / "nowhere.png")
     with pytest.raises(BadInput, match=r"1 of 5 images .* \(a/gone.png: No such file"):
-        decoded_dataset("mine", read_folder(tmp_path, Options()), Options())
+        decode_dataset("mine", read_folder(tmp_path, Options()), Options())
 
 
 def test_a_name_that_is_not_utf8_can_be_read(tmp_path: Path) -> None:
     draw(tmp_path, "a/1.png", "a/2.png")
     (tmp_path / "a" / "2.png").rename(tmp_path / "a" / os.fsdecode(b"\xe9.png"))
-    assert len(decoded_instances(read_flat_folder(tmp_path), Options())) == 2
+    assert len(decode_instances(read_flat_folder(tmp_path), Options())) == 2
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_a_name_that_is_not_utf8_can_be_read(tmp_path: Path) -> None:
         ),
         pytest.param(
             ["a/1.png", "a/2.png", "b/1.png"],
-            "FOLDER: class 'b' has one instance only, and one is held out: add more of it",
+            "FOLDER: class 'b' has one instance only, but one is held out: add more",
             id="one image of a class",
         ),
     ],
@@ -290,7 +290,7 @@ def test_folders_are_decoded(tmp_path: Path) -> None:
     for level, label in enumerate(["x", "y"]):
         draw(tmp_path, f"train/{label}/1.png", f"train/{label}/2.png", level=level)
         draw(tmp_path, f"test/{label}/1.png", level=10 + level)
-    data = decoded_dataset("mine", read_folder(tmp_path, Options()), Options())
+    data = decode_dataset("mine", read_folder(tmp_path, Options()), Options())
     assert data.train.X[:, 0, 0].tolist() == [0, 0, 1, 1]
     assert data.train.y.tolist() == ["x", "x", "y", "y"]
     assert data.test.X[:, 0, 0].tolist() == [10, 11]
@@ -299,10 +299,10 @@ def test_folders_are_decoded(tmp_path: Path) -> None:
 
 def test_a_changed_file_is_decoded_again(tmp_path: Path) -> None:
     draw(tmp_path, "1.png", "2.png", level=1)
-    before = decoded_instances(read_flat_folder(tmp_path), Options())
+    before = decode_instances(read_flat_folder(tmp_path), Options())
     draw(tmp_path, "2.png", level=2)
     os.utime(tmp_path / "2.png", ns=(0, 0))
-    after = decoded_instances(read_flat_folder(tmp_path), Options())
+    after = decode_instances(read_flat_folder(tmp_path), Options())
     assert before.X[:, 0, 0].tolist() == [1, 1]
     assert after.X[:, 0, 0].tolist() == [1, 2]
 
@@ -315,7 +315,7 @@ def test_a_relative_and_an_absolute_path_share_the_content(
     relative = read_flat_folder(Path("photos"))
     assert relative.key == read_flat_folder(tmp_path / "photos").key
     monkeypatch.chdir("/")
-    assert len(decoded_instances(relative, Options())) == 1
+    assert len(decode_instances(relative, Options())) == 1
     assert np.array_equal(relative.ids, ["1.png"])
 
 

@@ -102,5 +102,5 @@ def test_a_folder_that_holds_no_data_is_refused(tmp_path: Path) -> None:
 
 
 def test_no_id_is_refused() -> None:
-    with pytest.raises(BadConfig, match="'hf:' names nothing: write hf:ID"):
+    with pytest.raises(BadConfig, match="'hf:' has no id: write hf:ID"):
         load_dataset("hf:")

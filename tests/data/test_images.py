@@ -20,10 +20,10 @@ from cilf.core.progress import listening
 from cilf.data import pixels
 from cilf.data.images import (
     Encoded,
-    Pictures,
+    EncodedImages,
     common_size,
-    decoded_dataset,
-    decoded_instances,
+    decode_dataset,
+    decode_instances,
 )
 from cilf.data.options import Options
 from cilf.errors import BadConfig, BadInput
@@ -50,7 +50,9 @@ def truncated() -> bytes:
     return file.getvalue()[:1000]
 
 
-def pictures(images: Sequence[Encoded], *, in_test: Iterable[int] = (1,), **more: Any) -> Pictures:
+def pictures(
+    images: Sequence[Encoded], *, in_test: Iterable[int] = (1,), **more: Any
+) -> EncodedImages:
     ids = [f"{row}.png" for row in range(len(images))]
     held_out = np.isin(np.arange(len(images)), list(in_test))
     values: dict[str, Any] = {
@@ -61,7 +63,7 @@ def pictures(images: Sequence[Encoded], *, in_test: Iterable[int] = (1,), **more
         "in_test": held_out,
         "key": {"files": "1"},
     }
-    return Pictures(**(values | more))
+    return EncodedImages(**(values | more))
 
 
 LEVELS = [image(level) for level in (10, 20, 30, 40)]
@@ -84,7 +86,7 @@ def forbid_reading(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_rows_keep_their_label_and_identity_in_both_splits() -> None:
-    data = decoded_dataset("mine", pictures(LEVELS, in_test=[1, 2]), Options())
+    data = decode_dataset("mine", pictures(LEVELS, in_test=[1, 2]), Options())
     assert data.name == "mine"
     assert data.train.X.shape == (2, 6, 8)
     assert data.train.X[:, 0, 0].tolist() == [10, 40]
@@ -96,7 +98,7 @@ def test_rows_keep_their_label_and_identity_in_both_splits() -> None:
 
 
 def test_images_are_memory_maps_of_bytes() -> None:
-    data = decoded_dataset("mine", pictures(LEVELS), Options())
+    data = decode_dataset("mine", pictures(LEVELS), Options())
     assert isinstance(data.train.X, np.memmap)
     assert isinstance(data.test.X, np.memmap)
     assert data.train.X.dtype == np.uint8
@@ -104,13 +106,13 @@ def test_images_are_memory_maps_of_bytes() -> None:
 
 
 def test_nothing_may_be_held_out() -> None:
-    data = decoded_dataset("mine", pictures(LEVELS, in_test=[]), Options())
+    data = decode_dataset("mine", pictures(LEVELS, in_test=[]), Options())
     assert data.test.X.shape == (0, 6, 8)
 
 
 def test_instances_are_all_images_without_labels(caplog: pytest.LogCaptureFixture) -> None:
     for y in (None, np.array([1, 1, 2, 2])):
-        found = decoded_instances(pictures(LEVELS, y=y), Options())
+        found = decode_instances(pictures(LEVELS, y=y), Options())
         assert isinstance(found.X, np.memmap)
         assert found.X[:, 0, 0].tolist() == [10, 20, 30, 40]
         assert found.ids.tolist() == ["0.png", "1.png", "2.png", "3.png"]
@@ -118,7 +120,7 @@ def test_instances_are_all_images_without_labels(caplog: pytest.LogCaptureFixtur
 
 
 def test_int_labels_stay_ints() -> None:
-    data = decoded_dataset("mine", pictures(LEVELS, y=np.array([7, 7, 9, 9])), Options())
+    data = decode_dataset("mine", pictures(LEVELS, y=np.array([7, 7, 9, 9])), Options())
     assert data.classes == [7, 9]
 
 
@@ -128,7 +130,7 @@ def test_many_images_from_paths_stay_in_order(tmp_path: Path, side: int) -> None
     for row in range(70):
         paths.append(tmp_path / f"{row}.png")
         paths[-1].write_bytes(image(row, (side, side)))
-    found = decoded_instances(pictures(paths), Options(size=8))
+    found = decode_instances(pictures(paths), Options(size=8))
     assert found.X[:, 3, 3].tolist() == list(range(70))
 
 
@@ -136,7 +138,7 @@ def test_many_images_from_paths_stay_in_order(tmp_path: Path, side: int) -> None
 
 
 def test_one_size_and_mode_is_kept_in_silence(caplog: pytest.LogCaptureFixture) -> None:
-    found = decoded_instances(pictures([image(1, (5, 96), "RGB")] * 2), Options())
+    found = decode_instances(pictures([image(1, (5, 96), "RGB")] * 2), Options())
     assert found.X.shape == (2, 5, 96, 3)
     assert said(caplog) == []
 
@@ -145,7 +147,7 @@ def test_mixed_sizes_and_modes_are_brought_to_one_and_told(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     images = [image(10, (20, 10)), image(20, (12, 30), "RGB"), image(30, (40, 40), "RGBA")]
-    found = decoded_instances(pictures(images), Options())
+    found = decode_instances(pictures(images), Options())
     assert found.X.shape == (3, 30, 30, 3)
     assert found.X[:, 15, 15, 1].tolist() == [10, 20, 30]
     told = "photos: 3 images of 3 sizes and 3 modes are brought to 30 x 30 pixels, colour"
@@ -154,7 +156,7 @@ def test_mixed_sizes_and_modes_are_brought_to_one_and_told(
 
 def test_mixed_grey_modes_stay_grey(caplog: pytest.LogCaptureFixture) -> None:
     images = [image(255), image(255, mode="1"), image(99, mode="LA"), image(9, mode="I;16")]
-    found = decoded_instances(pictures(images), Options())
+    found = decode_instances(pictures(images), Options())
     assert found.X.shape == (4, 6, 8)
     assert found.X[:3, 0, 0].tolist() == [255, 255, 99]
     (line,) = said(caplog)
@@ -162,7 +164,7 @@ def test_mixed_grey_modes_stay_grey(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_the_size_can_be_chosen(caplog: pytest.LogCaptureFixture) -> None:
-    found = decoded_instances(pictures(LEVELS), Options(size=16))
+    found = decode_instances(pictures(LEVELS), Options(size=16))
     assert found.X.shape == (4, 16, 16)
     assert said(caplog) == [
         "photos: 4 images of 1 size and 1 mode are brought to 16 x 16 pixels, grey"
@@ -174,7 +176,7 @@ def test_turned_photos_have_the_size_they_are_shown_in(caplog: pytest.LogCapture
     exif[0x0112] = 6
     file = io.BytesIO()
     Image.new("L", (6, 8), 5).save(file, "PNG", exif=exif)
-    found = decoded_instances(pictures([image(1, (6, 8)), file.getvalue()]), Options())
+    found = decode_instances(pictures([image(1, (6, 8)), file.getvalue()]), Options())
     assert found.X.shape == (2, 6, 8)
     assert said(caplog) == []
 
@@ -220,14 +222,14 @@ def test_unreadable_images_are_refused_by_name(cache: Path) -> None:
         "or remove them, or skip them (--skip-bad, skip_bad=True)."
     )
     with pytest.raises(BadInput, match=re.escape(message)):
-        decoded_instances(pictures(images), Options())
+        decode_instances(pictures(images), Options())
     assert list((cache / "images").iterdir()) == []
 
 
 def test_images_that_turn_out_unreadable_later_are_refused_by_name(cache: Path) -> None:
     message = r"photos: 1 of 3 images cannot be read \(1.png: .*truncated.*\): repair or remove"
     with pytest.raises(BadInput, match=message):
-        decoded_instances(pictures([LEVELS[0], truncated(), LEVELS[1]]), Options())
+        decode_instances(pictures([LEVELS[0], truncated(), LEVELS[1]]), Options())
     assert list((cache / "images").iterdir()) == []
 
 
@@ -235,7 +237,7 @@ def test_skipped_images_leave_all_arrays_and_are_told(caplog: pytest.LogCaptureF
     images = [LEVELS[0], b"x", LEVELS[1], truncated(), LEVELS[2], LEVELS[3]]
     options = Options(skip_bad=True, size=8)
     y = np.array(["a", "a", "a", "b", "b", "b"])
-    data = decoded_dataset("mine", pictures(images, in_test=[1, 2], y=y), options)
+    data = decode_dataset("mine", pictures(images, in_test=[1, 2], y=y), options)
     assert data.train.X[:, 0, 0].tolist() == [10, 30, 40]
     assert data.train.y.tolist() == ["a", "b", "b"]
     assert data.train.ids.tolist() == ["0.png", "4.png", "5.png"]
@@ -249,7 +251,7 @@ def test_skipped_images_leave_all_arrays_and_are_told(caplog: pytest.LogCaptureF
 
 
 def test_ten_skipped_images_are_named(caplog: pytest.LogCaptureFixture) -> None:
-    decoded_instances(pictures([LEVELS[0], *[b"x"] * 12]), Options(skip_bad=True))
+    decode_instances(pictures([LEVELS[0], *[b"x"] * 12]), Options(skip_bad=True))
     (told,) = said(caplog)
     assert "skipped 12 of 13 images" in told
     assert "10.png" in told
@@ -259,46 +261,46 @@ def test_ten_skipped_images_are_named(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_skipping_was_not_agreed_to_just_because_it_was_once() -> None:
     bad = pictures([*LEVELS, b"x"])
-    decoded_instances(bad, Options(skip_bad=True))
+    decode_instances(bad, Options(skip_bad=True))
     with pytest.raises(BadInput, match="1 of 5 images cannot be read"):
-        decoded_instances(bad, Options())
+        decode_instances(bad, Options())
 
 
 @pytest.mark.parametrize("content", [b"x", truncated()])
 @pytest.mark.parametrize("skip_bad", [False, True])
 def test_nothing_readable_is_refused_either_way(content: bytes, skip_bad: bool) -> None:
     with pytest.raises(BadInput, match=r"none of 2 images can be read \(0.png: .*: give readable"):
-        decoded_instances(pictures([content] * 2), Options(skip_bad=skip_bad))
+        decode_instances(pictures([content] * 2), Options(skip_bad=skip_bad))
 
 
 def test_no_images_at_all_are_refused() -> None:
     with pytest.raises(BadInput, match="none of 0 images can be read: give readable ones"):
-        decoded_instances(pictures([]), Options())
+        decode_instances(pictures([]), Options())
 
 
 def test_a_split_that_loses_all_its_images_is_refused() -> None:
     bad = pictures([LEVELS[0], b"x", LEVELS[1], b"x"], in_test=[1, 3])
     with pytest.raises(BadInput, match=r"no image of its test part can be read \(1.png: "):
-        decoded_dataset("mine", bad, Options(skip_bad=True))
+        decode_dataset("mine", bad, Options(skip_bad=True))
 
 
 def test_a_class_left_in_the_test_split_only_is_refused() -> None:
     bad = pictures([LEVELS[0], LEVELS[0], b"x", LEVELS[1]], in_test=[3])
     with pytest.raises(BadInput, match=re.escape("training split lacks (['b'])")):
-        decoded_dataset("mine", bad, Options(skip_bad=True))
+        decode_dataset("mine", bad, Options(skip_bad=True))
 
 
 def test_a_single_class_left_is_refused() -> None:
     bad = pictures([LEVELS[0], LEVELS[0], b"x", b"x"])
     with pytest.raises(BadInput, match=r"class 'a' only are left .* at least two classes"):
-        decoded_dataset("mine", bad, Options(skip_bad=True))
+        decode_dataset("mine", bad, Options(skip_bad=True))
 
 
 def test_a_claim_to_be_huge_is_no_reason_to_die(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)  # 1,600 pixels warn, 10,000 are an error
     images = [LEVELS[0], image(1, (40, 40)), image(1, (100, 100))]
     with pytest.raises(BadInput, match=r"2 of 3 images cannot be read .*exceeds limit.*exceeds"):
-        decoded_instances(pictures(images), Options())
+        decode_instances(pictures(images), Options())
 
 
 # The cache
@@ -309,18 +311,18 @@ def test_a_second_load_reads_no_image(
 ) -> None:
     mixed = pictures([LEVELS[0], image(20, (9, 9)), *LEVELS[2:], b"x"])
     options = Options(skip_bad=True)
-    first = decoded_dataset("mine", mixed, options)
+    first = decode_dataset("mine", mixed, options)
     told = said(caplog)
     assert len(told) == 2
     forbid_reading(monkeypatch)
     caplog.clear()
-    again = decoded_dataset("mine", mixed, options)
+    again = decode_dataset("mine", mixed, options)
     assert said(caplog) == []  # told already
     assert (again.train.X == first.train.X).all()
     assert again.train.ids.tolist() == first.train.ids.tolist()
     assert again.test.y.tolist() == first.test.y.tolist()
     notices.forget()  # as in a new process
-    decoded_dataset("mine", mixed, options)
+    decode_dataset("mine", mixed, options)
     assert said(caplog) == told
 
 
@@ -337,8 +339,8 @@ def test_a_second_load_reads_no_image(
 def test_whatever_changes_is_decoded_again(
     cache: Path, changes: dict[str, Any], options: Options
 ) -> None:
-    decoded_dataset("mine", pictures(LEVELS), Options())
-    decoded_dataset("mine", pictures(LEVELS, **changes), options)
+    decode_dataset("mine", pictures(LEVELS), Options())
+    decode_dataset("mine", pictures(LEVELS, **changes), options)
     assert len(list((cache / "images").iterdir())) == 2
 
 
@@ -346,14 +348,14 @@ def test_whatever_changes_is_decoded_again(
 @pytest.mark.parametrize("size", [None, 0, 30, 140])
 def test_a_damaged_cache_is_made_again(cache: Path, name: str, size: int | None) -> None:
     images = [image(level, (20, 20)) for level in (1, 2, 3, 4)]
-    decoded_dataset("mine", pictures(images), Options())
+    decode_dataset("mine", pictures(images), Options())
     path = only_folder(cache) / name
     whole = path.read_bytes()
     if size is None:
         path.unlink()
     else:
         path.write_bytes(whole[: min(size, len(whole) - 1)])
-    data = decoded_dataset("mine", pictures(images), Options())
+    data = decode_dataset("mine", pictures(images), Options())
     assert path.read_bytes() == whole
     assert data.train.X[:, 0, 0].tolist() == [1, 3, 4]
 
@@ -361,7 +363,7 @@ def test_a_damaged_cache_is_made_again(cache: Path, name: str, size: int | None)
 def test_pillow_is_asked_for_when_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "PIL.Image", None)
     with pytest.raises(BadConfig, match=re.escape("reading images needs PIL: pip install")):
-        decoded_instances(pictures(LEVELS), Options())
+        decode_instances(pictures(LEVELS), Options())
 
 
 # Progress and memory
@@ -370,7 +372,7 @@ def test_pillow_is_asked_for_when_it_is_missing(monkeypatch: pytest.MonkeyPatch)
 def test_both_passes_tell_how_far_they_are() -> None:
     heard: list[tuple[str, int, int]] = []
     with listening(lambda *step: heard.append(step)):
-        decoded_instances(pictures([*[LEVELS[0]] * 40, b"x"]), Options(skip_bad=True))
+        decode_instances(pictures([*[LEVELS[0]] * 40, b"x"]), Options(skip_bad=True))
     assert heard == [("read", 32, 41), ("read", 41, 41), ("decode", 32, 40), ("decode", 40, 40)]
 
 
@@ -390,12 +392,12 @@ def test_few_encoded_images_are_held_at_a_time() -> None:
     def source() -> Iterable[tuple[str, bytes]]:
         return ((name, Content(LEVELS[0])) for name in ids)
 
-    found = decoded_instances(pictures([b""] * 300, source=source, ids=ids), Options())
+    found = decode_instances(pictures([b""] * 300, source=source, ids=ids), Options())
     assert len(found) == 300
     assert Content.most < 100
 
 
 def test_the_filters_of_warnings_are_left_as_they_were() -> None:
     before = list(warnings.filters)
-    decoded_instances(pictures(LEVELS), Options())
+    decode_instances(pictures(LEVELS), Options())
     assert list(warnings.filters) == before

@@ -149,7 +149,7 @@ def test_other_kinds_of_files_are_refused_with_those_that_are_read(
 
 
 def test_a_named_set_takes_no_options() -> None:
-    with pytest.raises(BadConfig, match="digits is read as it is"):
+    with pytest.raises(BadConfig, match="digits takes no options"):
         load_dataset("digits", size=4)
 
 

@@ -14,7 +14,7 @@ from PIL import Image
 
 from cilf.core.types import Array
 from cilf.data import load_dataset, named
-from cilf.data.listing import listed
+from cilf.data.listing import list_datasets
 from cilf.errors import BadInput
 
 pa = pytest.importorskip("pyarrow")
@@ -216,7 +216,7 @@ def test_offline_and_missing_says_where_it_looked_and_what_fetches_it(root: Path
     assert f"{root / 'mnist'} has no parquet, npz or idx files" in text
     assert "the hub cannot be reached" in text
     command = f"hf download ylecun/mnist --repo-type dataset --local-dir {root / 'mnist'}"
-    assert text.endswith(f"To fetch it: {command}")
+    assert text.endswith(f"Download it: {command}")
 
 
 @pytest.mark.usefixtures("unreachable")
@@ -229,7 +229,7 @@ def test_without_a_folder_the_line_says_how_to_name_one(monkeypatch: pytest.Monk
 def test_the_list_shows_what_is_here(root: Path) -> None:
     write(root, "mnist", as_parquet)
     write(root, "cifar10")
-    entries = {entry.name: entry for entry in listed()}
+    entries = {entry.name: entry for entry in list_datasets()}
     assert list(entries) == ["digits", "mnist", "cifar10", "cifar50", "cifar100"]
     assert (entries["digits"].where, entries["digits"].train_rows) == ("embedded", 1437)
     assert entries["mnist"].to_row()[:6] == ("mnist", "10", "28 x 28", "30", "10", "CILF_DATA")
@@ -242,4 +242,4 @@ def test_the_list_shows_what_is_damaged(root: Path) -> None:
     (root / "mnist").mkdir(parents=True)
     for part in ("train", "test"):
         (root / "mnist" / f"{part}.parquet").write_bytes(b"no parquet")
-    assert {entry.name: entry.where for entry in listed()}["mnist"] == "damaged in CILF_DATA"
+    assert {entry.name: entry.where for entry in list_datasets()}["mnist"] == "damaged in CILF_DATA"

@@ -102,7 +102,7 @@ def test_missing_parts(path: Path) -> None:
 
 
 def test_one_role_twice(path: Path) -> None:
-    assert "toy.npz holds 'images' twice, as another name" in refused(path, x=X, images=X, y=Y)
+    assert "toy.npz holds 'images' twice, under two names" in refused(path, x=X, images=X, y=Y)
 
 
 def test_objects_are_refused(path: Path) -> None:

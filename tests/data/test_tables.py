@@ -21,7 +21,7 @@ from cilf.data.columns import Feature
 from cilf.data.dataset import Dataset
 from cilf.data.options import Options
 from cilf.data.readers import read_table
-from cilf.data.table_files import hub_features, read_parquet
+from cilf.data.table_files import describe_features, read_parquet
 from cilf.data.tables import to_dataset, to_instances
 from cilf.errors import BadConfig, BadInput
 
@@ -550,7 +550,7 @@ def test_features_as_the_hub_library_writes_them(tmp_path: Path) -> None:
         "vector": Feature("vector"),
         "tags": Feature("other"),
     }
-    assert hub_features(features.to_dict(), features.arrow_schema) == expected
+    assert describe_features(features.to_dict(), features.arrow_schema) == expected
     path = tmp_path / "t.parquet"
     row = [{"bytes": b"", "path": None}], [1], ["x"], [1.5], [[1.0]], [["a"]]
     content = pa.Table.from_arrays(
@@ -611,7 +611,7 @@ def test_a_second_column_that_looks_like_a_label_is_told(
     path = tmp_path / "toy.csv"
     path.write_text("a,label,target\n" + "\n".join(f"{i},{'xy'[i % 2]},{i % 2}" for i in range(8)))
     dataset(path)
-    assert "'target' is learned from, the label is 'label'." in said.text
+    assert "'target' is part of the instances, the label is 'label'." in said.text
 
 
 def test_string_views_are_texts(tmp_path: Path) -> None:

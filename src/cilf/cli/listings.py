@@ -49,12 +49,12 @@ data_app = typer.Typer(invoke_without_command=True)
 @data_app.callback()
 def data(context: typer.Context, as_json: Json = False) -> None:
     """List the data sets: what they are, and whether they are here."""
-    from cilf.data.listing import listed
+    from cilf.data.listing import list_datasets
     from cilf.data.readers import describe_readers
 
     if context.invoked_subcommand:
         return
-    sets = listed()
+    sets = list_datasets()
     if as_json:
         terminal.print_json([entry.to_json() for entry in sets])
         return

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 
 from cilf.core.extras import optional
 from cilf.core.files import make_folder
-from cilf.data.pixels import IMAGE_SUFFIXES, Unreadable, read_header, strict_about_bombs
+from cilf.data.pixels import IMAGE_SUFFIXES, Unreadable, read_header, refuse_bombs
 from cilf.errors import BadInput
 
 MEGA = 1 << 20
@@ -133,7 +133,7 @@ def _image(name: str, content: BinaryIO, taken: _Names) -> int:
 
 def _check_image(path: Path) -> None:
     """Refuse what is no image, or would be a very large one; only its head is read."""
-    with strict_about_bombs():
+    with refuse_bombs():
         head = read_header(path)
     if isinstance(head, Unreadable):
         raise BadInput(f"{path.name} is no image that can be read ({head.reason}): leave it out.")

@@ -1,6 +1,7 @@
 """Data sets by name, from the hub or from a path: ``load_dataset`` gives a :class:`Dataset`.
 
-A loader family is one file. ``DATASETS`` names those that need no path.
+``DATASETS`` is the table of data sets with a name. ``cilf.data.readers.READERS`` is the table of
+formats of data of one's own.
 """
 
 from __future__ import annotations
@@ -32,17 +33,17 @@ def load_dataset(
     skip_bad: bool = False,
     test_share: float = 0.2,
 ) -> Dataset:
-    """Labelled data by name, from the hub, or from a path.
+    """Load labelled data by name, from the hub, or from a path.
 
     Args:
-        name: one of ``DATASETS``; ``hf:ID`` or ``hf:ID:CONFIGURATION`` for a data set of the hub;
-            or a path, in a format of ``cilf.data.readers.READERS``.
-        label: the column of a table that holds the class; one of the usual names if None.
+        name: a name in ``DATASETS``, or ``hf:ID`` or ``hf:ID:CONFIGURATION`` for a data set of the
+            hub, or a path in a format of ``READERS``.
+        label: the column of a table that holds the class; found by its name if None.
         column: the column that holds the text or the image; found by its content if None.
-        size: pixels a side that images are brought to, or the shape of one, (h, w) in grey or
-            (h, w, 3) in colour; see ``images.common_size`` if None.
-        skip_bad: leave out what cannot be read, instead of refusing all of it.
-        test_share: share of each class that is held out, where the data do not say what is test.
+        size: the side of resized images in pixels, or their shape, (h, w) in grey or (h, w, 3) in
+            colour; ``images.common_size`` if None.
+        skip_bad: leave out instances that cannot be read instead of refusing the data.
+        test_share: the share of each class that is held out if the data state no test split.
 
     >>> load_dataset("digits").train.X.shape
     (1437, 8, 8)
@@ -55,17 +56,17 @@ def load_dataset(
         return hub.read_hub(text, options)
     if text not in DATASETS and paths.looks_like_path(text):
         return paths.read_dataset(Path(text).expanduser(), options)
-    return _named(text, options)
+    return _load_named(text, options)
 
 
-def _named(name: str, options: Options) -> Dataset:
+def _load_named(name: str, options: Options) -> Dataset:
     try:
         validation.one_of("data set", name, DATASETS)
     except BadConfig as unknown:
         raise BadConfig(f"{unknown} Or give hf:ID, or the path of a folder or file.") from None
     if options != Options():
         raise BadConfig(
-            f"{name} is read as it is: label, column, size, skip_bad and test_share are for data "
+            f"{name} takes no options: label, column, size, skip_bad and test_share are for data "
             "of your own."
         )
     return DATASETS[name]()
@@ -79,11 +80,16 @@ def load_instances(
     size: int | tuple[int, ...] | None = None,
     skip_bad: bool = False,
 ) -> Instances:
-    """Unlabelled data from a path: a folder of images, or a file, whose labels are ignored.
+    """Load unlabelled data from a path; labels are ignored.
 
-    ``column``, ``size`` and ``skip_bad`` are those of :func:`load_dataset`. ``size=data.shape``
-    brings images to the form of the data that a learner was fitted on, ``columns=data.columns``
-    finds the same columns of numbers in another table, whatever their order.
+    Args:
+        path: a folder of images, or a file in a format of ``READERS``.
+        column: the column that holds the text or the image; found by its content if None.
+        columns: the columns of numbers that make an instance, in this order; all columns if None.
+            ``data.columns`` selects those of the data that a learner was fitted on.
+        size: the side of resized images in pixels, or their shape. ``data.shape`` gives images the
+            form of the data that a learner was fitted on.
+        skip_bad: leave out instances that cannot be read instead of refusing the data.
     """
     wanted = None if columns is None else tuple(columns)
     options = Options(column=column, columns=wanted, size=size, skip_bad=skip_bad)

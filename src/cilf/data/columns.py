@@ -1,4 +1,4 @@
-"""Which columns of a table hold the class, the content, the identity and the split."""
+"""The roles of a table's columns: class, content, identity and split."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from cilf.errors import BadConfig, BadInput
 
 Kind = Literal["label", "image", "text", "number", "vector", "other"]
 ContentKind = Literal["image", "path", "text", "number", "vector"]
-Content = tuple[tuple[str, ...], ContentKind]  # columns and what they are learned from as
+Content = tuple[tuple[str, ...], ContentKind]  # the columns, and what they hold
 
 USUAL_LABELS = ("label", "labels", "class", "target", "category", "y")
 USUAL_IDENTITIES = {"", "id", "index", "row", "unnamed: 0", "__index_level_0__"}  # pandas' too
 USUAL_SPLITS = {"split", "part"}
 TRAIN_PARTS = {"train", "training"}
 TEST_PARTS = {"test", "testing", "val", "valid", "validation"}
-N_PATHS_TRIED = 5  # so many of a column's paths have to lead nowhere before we say so
+N_PATHS_TRIED = 5  # paths of a column that may be missing before the table is refused
 
 
 def arrow(module: str = "pyarrow") -> Any:
-    """pyarrow, or a module of it."""
+    """Import pyarrow, or a module of it."""
     return optional(module, extra="data", purpose="reading tables")
 
 
 @dataclass(frozen=True)
 class Feature:
-    """What a column holds, and the names of the classes if the table says them."""
+    """The content of a column, and the names of the classes if the table has them."""
 
     kind: Kind
     names: tuple[str, ...] = ()
@@ -43,16 +43,17 @@ class Feature:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows that can be read again and again, a batch at a time.
+    """Rows that can be read repeatedly, a batch at a time.
 
     Attributes:
-        where: what messages call it.
-        n_rows: how many rows it has.
-        features: what each column holds.
-        batches: columns -> record batches of pyarrow with these columns.
-        root: image paths in it are relative to this folder.
+        where: the name of the table in messages.
+        n_rows: the number of rows.
+        features: the content of each column.
+        batches: a function that returns the record batches of some columns.
+        root: the folder that image paths are relative to; None for the working folder.
         key: plain values that identify the content.
-        written: column -> its values before types were guessed; None if the file has types.
+        written: a function that returns the values of a column as strings; None if the file stores
+            types.
     """
 
     where: str
@@ -67,12 +68,12 @@ class Table:
         if self.n_rows == 0:
             raise BadInput(f"{self.where} holds no rows: give a table with at least one.")
 
-    def of_kind(self, *kinds: Kind) -> list[str]:
-        """The columns of these kinds."""
+    def columns_of(self, *kinds: Kind) -> list[str]:
+        """The columns that hold these kinds of content."""
         return [column for column, feature in self.features.items() if feature.kind in kinds]
 
     def values(self, column: str) -> Iterator[Any]:
-        """A column's values as Python values, None where they are missing."""
+        """The values of a column as Python values; missing values are None."""
         for batch in self.batches([column]):
             try:
                 values = batch.column(0).to_pylist()
@@ -85,7 +86,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Roles:
-    """What the columns of a table are for."""
+    """The roles of the columns of a table."""
 
     content: tuple[str, ...]
     kind: ContentKind
@@ -94,73 +95,76 @@ class Roles:
     split: str | None
 
 
-def choose(table: Table, options: Options, *, labelled: bool) -> Roles:
-    """The roles of a table's columns; what is not used is told, what is ambiguous refused."""
-    label = label_column(table, options) if labelled else unused_label(table, options)
+def choose_roles(table: Table, options: Options, *, labelled: bool) -> Roles:
+    """Choose the roles of a table's columns.
+
+    Unused columns are reported. A table with several possible contents is refused.
+    """
+    label = find_label(table, options) if labelled else find_unused_label(table, options)
     wanted = options.columns or ()
     if label in wanted and not labelled:
         label = None
     free = [column for column in table.features if column != label]
-    split = next((column for column in free if _says_split(table, column)), None)
-    identity = next((column for column in free if _names_rows(table, column, options)), None)
+    split = next((column for column in free if _is_split(table, column)), None)
+    identity = next((column for column in free if _is_identity(table, column, options)), None)
     free = [column for column in free if column not in (split, identity)]
     content, kind = _content(table, free, label, options)
-    _tell_unused(table, [column for column in free if column not in content])
+    _report_unused(table, [column for column in free if column not in content])
     if label is not None and not labelled and kind == "number" and not wanted:
         notice(
             f"{table.where}: {label!r} is taken for a label and left out (columns=... says which "
             "columns to take)."
         )
-    also = [column for column in _usually_labels(table) if column in content]
+    also = [column for column in _find_usual_labels(table) if column in content]
     if also and label is not None:
-        notice(f"{table.where}: {_listed(also)} is learned from, the label is {label!r}.")
+        notice(f"{table.where}: {_join(also)} is part of the instances, the label is {label!r}.")
     if identity is not None and kind == "number":
-        notice(f"{table.where}: {identity!r} names the rows, it is not learned from.")
+        notice(f"{table.where}: {identity!r} names the rows, it is not part of the instances.")
     return Roles(content, kind, label, identity, split)
 
 
-def label_column(table: Table, options: Options) -> str:
-    """The column that holds the class."""
+def find_label(table: Table, options: Options) -> str:
+    """Find the column that holds the class."""
     if options.label is not None:
         return validation.one_of(f"label column of {table.where}", options.label, table.features)
-    described = table.of_kind("label")
+    described = table.columns_of("label")
     found = [c for c in described if len(described) == 1 or c == "fine_label"]
     if described and not found:
         raise BadInput(
-            f"{table.where} has several label columns ({_listed(described)}): name one with "
+            f"{table.where} has several label columns ({_join(described)}): name one with "
             "label=... (--label on the command line)."
         )
-    found += _usually_labels(table)
+    found += _find_usual_labels(table)
     if not found:
         raise BadInput(
             f"{table.where} has no column that looks like a label (it has "
-            f"{_listed(table.features)}): name it with label=... (--label on the command line)."
+            f"{_join(table.features)}): name it with label=... (--label on the command line)."
         )
     return found[0]
 
 
-def unused_label(table: Table, options: Options) -> str | None:
-    """The label column that unlabelled use of a table passes over, if it has one."""
+def find_unused_label(table: Table, options: Options) -> str | None:
+    """Find the label column, which is ignored where labels are not needed."""
     if options.label is not None:
         return options.label if options.label in table.features else None
-    return next(iter(_usually_labels(table)), None)
+    return next(iter(_find_usual_labels(table)), None)
 
 
-def _usually_labels(table: Table) -> list[str]:
+def _find_usual_labels(table: Table) -> list[str]:
     names = {column.strip().lower(): column for column in table.features}
     return [names[usual] for usual in USUAL_LABELS if usual in names]
 
 
-def _says_split(table: Table, column: str) -> bool:
+def _is_split(table: Table, column: str) -> bool:
     if column.strip().lower() not in USUAL_SPLITS or table.features[column].kind != "text":
         return False
-    return all(part_of(value) is not None for value in table.values(column))
+    return all(parse_split(value) is not None for value in table.values(column))
 
 
-def part_of(value: str | None) -> Literal["train", "test"] | None:
-    """The split that a value names, if it names one.
+def parse_split(value: str | None) -> Literal["train", "test"] | None:
+    """Parse the name of a split; None if it is none.
 
-    >>> part_of("Validation")
+    >>> parse_split("Validation")
     'test'
     """
     name = (value or "").strip().lower()
@@ -169,25 +173,25 @@ def part_of(value: str | None) -> Literal["train", "test"] | None:
     return "test" if name in TEST_PARTS else None
 
 
-def _names_rows(table: Table, column: str, options: Options) -> bool:
+def _is_identity(table: Table, column: str, options: Options) -> bool:
     wanted = (options.column, *(options.columns or ()))
     if column.strip().lower() not in USUAL_IDENTITIES or column in wanted:
         return False
-    return row_names(table, column) is not None
+    return read_row_names(table, column) is not None
 
 
-def row_names(table: Table, column: str) -> list[str] | None:
-    """The values of a column as the names of rows; None unless each row has another one."""
+def read_row_names(table: Table, column: str) -> list[str] | None:
+    """Read a column as names of rows; None if two rows have the same name."""
     if table.features[column].kind not in ("text", "number"):
         return None
-    names = [plain_label(value) for value in as_written(table, column)]
+    names = [to_label(value) for value in read_as_written(table, column)]
     if None in names or len(set(names)) < len(names):
         return None
     return [str(name) for name in names]
 
 
-def as_written(table: Table, column: str) -> list[Any]:
-    """The values of a column, as strings if numbers would lose their leading zeros."""
+def read_as_written(table: Table, column: str) -> list[Any]:
+    """Read a column, as strings if numbers would lose leading zeros."""
     values = list(table.values(column))
     if table.written is None or not any(isinstance(value, int) for value in values):
         return values
@@ -196,10 +200,10 @@ def as_written(table: Table, column: str) -> list[Any]:
     return written if padded else values
 
 
-def plain_label(value: Any) -> Label | float | None:
-    """A value of a table as a label; None if it is missing, a float if it has a fraction.
+def to_label(value: Any) -> Label | float | None:
+    """Convert a value of a table to a label; None if it is missing, a float if it has a fraction.
 
-    >>> plain_label(3.0), plain_label(True), plain_label("007"), plain_label("")
+    >>> to_label(3.0), to_label(True), to_label("007"), to_label("")
     (3, 'true', '007', None)
     """
     if value is None or value == "" or value != value:
@@ -213,31 +217,31 @@ def plain_label(value: Any) -> Label | float | None:
 
 def _content(table: Table, free: list[str], label: str | None, options: Options) -> Content:
     if options.columns is not None:
-        return _all_asked_for(table, options.columns)
+        return _choose_columns(table, options.columns)
     if options.column is not None:
-        return _asked_for(table, label, options.column)
+        return _choose_column(table, label, options.column)
     images = [column for column in free if table.features[column].kind == "image"]
     if images:
-        return _only_image(table, images), "image"
+        return _require_one(table, images), "image"
     paths = [column for column in free if _holds_paths(table, column)]
     if paths:
-        return _only_image(table, paths), "path"
-    return _only_candidate(table, free)
+        return _require_one(table, paths), "path"
+    return _choose_candidate(table, free)
 
 
-def _only_image(table: Table, columns: list[str]) -> tuple[str]:
+def _require_one(table: Table, columns: list[str]) -> tuple[str]:
     if len(columns) > 1:
         raise BadInput(
-            f"{table.where} has several columns of images ({_listed(columns)}): name one with "
+            f"{table.where} has several columns of images ({_join(columns)}): name one with "
             "column=... (--column on the command line)."
         )
     return (columns[0],)
 
 
-def _asked_for(table: Table, label: str | None, column: str) -> Content:
+def _choose_column(table: Table, label: str | None, column: str) -> Content:
     validation.one_of(f"column of {table.where}", column, table.features)
     if column == label:
-        raise BadConfig(f"column and label are both {column!r}: the label is not learned from.")
+        raise BadConfig(f"column and label are both {column!r}: name another column to learn from.")
     kind = table.features[column].kind
     if kind == "other" or kind == "label":
         raise BadInput(
@@ -247,11 +251,11 @@ def _asked_for(table: Table, label: str | None, column: str) -> Content:
     return (column,), "path" if _holds_paths(table, column) else kind
 
 
-def _all_asked_for(table: Table, columns: tuple[str, ...]) -> Content:
+def _choose_columns(table: Table, columns: tuple[str, ...]) -> Content:
     missing = [column for column in columns if column not in table.features]
     if missing:
         raise BadInput(
-            f"{table.where} lacks {_listed(missing)} (it has {_listed(table.features)}): add or "
+            f"{table.where} lacks {_join(missing)} (it has {_join(table.features)}): add or "
             "rename columns."
         )
     others = [column for column in columns if table.features[column].kind != "number"]
@@ -260,42 +264,42 @@ def _all_asked_for(table: Table, columns: tuple[str, ...]) -> Content:
     return columns, "number"
 
 
-def _only_candidate(table: Table, free: list[str]) -> Content:
-    of_kind = {kind: [c for c in free if table.features[c].kind == kind] for kind in _WORDS}
+def _choose_candidate(table: Table, free: list[str]) -> Content:
+    by_kind = {kind: [c for c in free if table.features[c].kind == kind] for kind in _WORDS}
     candidates: list[Content] = []
-    if of_kind["number"]:
-        candidates.append((tuple(of_kind["number"]), "number"))
-    candidates += [((column,), "vector") for column in of_kind["vector"]]
-    candidates += [((column,), "text") for column in of_kind["text"]]
+    if by_kind["number"]:
+        candidates.append((tuple(by_kind["number"]), "number"))
+    candidates += [((column,), "vector") for column in by_kind["vector"]]
+    candidates += [((column,), "text") for column in by_kind["text"]]
     if not candidates:
         raise BadInput(
-            f"{table.where} has nothing to learn from (its columns are {_listed(table.features)}): "
+            f"{table.where} has nothing to learn from (its columns are {_join(table.features)}): "
             "it needs images, image paths, a text or numbers beside the label."
         )
     if len(candidates) > 1:
-        raise BadInput(_ambiguous(table, of_kind))
+        raise BadInput(_explain_ambiguity(table, by_kind))
     return candidates[0]
 
 
 _WORDS: dict[ContentKind, str] = {"text": "text", "vector": "lists", "number": "numbers"}
 
 
-def _ambiguous(table: Table, of_kind: Mapping[ContentKind, list[str]]) -> str:
-    found = [f"{_WORDS[kind]} in {_listed(names)}" for kind, names in of_kind.items() if names]
+def _explain_ambiguity(table: Table, by_kind: Mapping[ContentKind, list[str]]) -> str:
+    found = [f"{_WORDS[kind]} in {_join(names)}" for kind, names in by_kind.items() if names]
     remedy = "name one column with column=... (--column on the command line)"
-    if of_kind["number"]:
+    if by_kind["number"]:
         remedy += ", or remove the columns beside the numbers"
     return f"{table.where} could be learned from in several ways ({'; '.join(found)}): {remedy}."
 
 
 def _holds_paths(table: Table, column: str) -> bool:
-    """Whether the first rows name images; if they do, some of them have to be there."""
+    """Whether the first rows are paths of images; refused if none of these images exists."""
     if table.features[column].kind != "text":
         return False
     first = [str(value or "") for value in islice(table.values(column), 512)]
     if not all(is_image(Path(value)) for value in first):
         return False
-    tried = [image_path(table, value) for value in first[:N_PATHS_TRIED]]
+    tried = [locate_image(table, value) for value in first[:N_PATHS_TRIED]]
     if not any(path.is_file() for path in tried):
         raise BadInput(
             f"{table.where}: column {column!r} names images, but {tried[0]} is not there: paths "
@@ -304,24 +308,24 @@ def _holds_paths(table: Table, column: str) -> bool:
     return True
 
 
-def image_path(table: Table, written: str) -> Path:
-    """Where an image is that a row names."""
+def locate_image(table: Table, written: str) -> Path:
+    """Locate the image that a row names."""
     return Path(written) if table.root is None else table.root / written
 
 
-def _tell_unused(table: Table, columns: list[str]) -> None:
+def _report_unused(table: Table, columns: list[str]) -> None:
     told = [column for column in columns if table.features[column].kind != "label"]
     if told:
-        notice(f"{table.where}: not used: {_listed(told)}.")
+        notice(f"{table.where}: not used: {_join(told)}.")
 
 
-def same_columns(train: Table, test: Table, roles: Roles) -> None:
-    """Refuse a test table that lacks a column of the training table, or holds another one."""
+def require_same_columns(train: Table, test: Table, roles: Roles) -> None:
+    """Refuse a test table whose columns differ from those of the training table."""
     missing = [column for column in train.features if column not in test.features]
     added = [column for column in test.features if column not in train.features]
     if missing or added:
-        differences = [f"lacks {_listed(missing)}"] * bool(missing)
-        differences += [f"adds {_listed(added)}"] * bool(added)
+        differences = [f"lacks {_join(missing)}"] * bool(missing)
+        differences += [f"adds {_join(added)}"] * bool(added)
         raise BadInput(
             f"{test.where} {' and '.join(differences)}, compared with {train.where}: give both "
             "the same columns."
@@ -335,7 +339,7 @@ def same_columns(train: Table, test: Table, roles: Roles) -> None:
             )
 
 
-def _listed(columns: Sequence[str] | Mapping[str, Any]) -> str:
+def _join(columns: Sequence[str] | Mapping[str, Any]) -> str:
     names = [repr(column) for column in columns]
     shown = names if len(names) <= 12 else [*names[:10], f"... {len(names) - 10} more"]
     return ", ".join(shown)

@@ -1,4 +1,4 @@
-"""A data set: a training split that makes the stream, a test split that is the hold-out."""
+"""A data set: a training split, which makes the stream, and a test split, the hold-out."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from cilf.core import Label, validation
 from cilf.core.types import Array
 from cilf.errors import BadInput
 
-MOST_HASHED = 2000  # instances of a split that tell data apart
+MOST_HASHED = 2000  # instances of a split that the digest covers
 
 
 @dataclass(frozen=True)
 class Split:
-    """Instances, labels and the identity of each instance (a path, or a row)."""
+    """Instances, their labels and their identities (paths or rows)."""
 
     X: Array  # (n, ...)
     y: Array  # (n,)
@@ -28,13 +28,13 @@ class Split:
         return len(self.y)
 
     def __iter__(self) -> Iterator[Array]:
-        """Instances, then labels, so that ``learner.fit(*data.train)`` reads as it should."""
+        """Yield instances and labels, for ``learner.fit(*data.train)``."""
         return iter((self.X, self.y))
 
 
 @dataclass(frozen=True)
 class Instances:
-    """Unlabelled instances and the identity of each (a path, or a row)."""
+    """Unlabelled instances and their identities (paths or rows)."""
 
     X: Array  # (n, ...)
     ids: Array  # (n,)
@@ -46,15 +46,16 @@ class Instances:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Labelled data with a name; every class has to be in the training split.
+    """Labelled data with a name; the training split holds every class.
 
     Attributes:
-        name: what it was loaded as.
-        train: makes the stream.
-        test: is the hold-out.
-        n_drawn: how many of its classes a stream takes, chosen by the stream's seed; all if None.
-        original_rows: training and test rows of the original, if this is known to be a part of it.
-        columns: of the table that instances come from, in order; none if they come from no table.
+        name: the name of the data set.
+        train: the training split, which makes the stream.
+        test: the test split, which is the hold-out.
+        n_drawn: the number of classes that a stream draws with its seed; all classes if None.
+        original_rows: the numbers of training and test rows of the original; None unless this is a
+            part of it.
+        columns: the columns of the table that instances come from; none if they come from no table.
 
     >>> data = Dataset.from_arrays("toy", [[0.0], [1.0]], ["a", "b"], [[0.5]], ["a"])
     >>> data.classes
@@ -78,7 +79,7 @@ class Dataset:
 
     @property
     def classes(self) -> list[Label]:
-        """Every class, sorted."""
+        """All classes, sorted."""
         classes: list[Label] = np.unique(self.train.y).tolist()
         return classes
 
@@ -88,43 +89,42 @@ class Dataset:
         return self.train.X.shape[1:]
 
     def describe(self) -> dict[str, Any]:
-        """What records say about it."""
+        """Describe the data set for a record."""
         rows = {"train_rows": len(self.train), "test_rows": len(self.test)}
         about = {"n_classes": self.n_drawn or len(self.classes), "instance_shape": list(self.shape)}
         part = self.original_rows and list(self.original_rows)
         return rows | about | {"part_of_rows": part, "digest": self.digest()}
 
     def digest(self) -> str:
-        """A short hash of all labels and identities and of up to 2,000 instances a split.
+        """A short hash of all labels and identities and of up to 2,000 instances of each split.
 
-        It tells other data from the same ones loaded again; it is no proof that two large sets
-        are equal.
+        Equal digests do not prove that two large data sets are equal.
         """
         hashed = hashlib.blake2b(digest_size=8)
         for split in (self.train, self.test):
             rows = np.unique(np.linspace(0, len(split) - 1, MOST_HASHED).astype(int))
             for array in (split.y, split.ids, split.X[rows]):
                 hashed.update(f"{array.dtype.kind}{array.shape}".encode())
-                hashed.update(_bytes(array))
+                hashed.update(_to_bytes(array))
         return hashed.hexdigest()
 
     @classmethod
     def from_arrays(
         cls, name: str, X_train: object, y_train: object, X_test: object, y_test: object
     ) -> Dataset:
-        """A data set from arrays; identities are ``train/0``, ``train/1``, ..., ``test/0``, ..."""
-        train = _split("train", X_train, y_train)
-        test = _split("test", X_test, y_test, train.X.shape[1:], train.y.dtype.kind)
+        """Make a data set from arrays; identities are ``train/0``, ..., ``test/0``, ..."""
+        train = _make_split("train", X_train, y_train)
+        test = _make_split("test", X_test, y_test, train.X.shape[1:], train.y.dtype.kind)
         return cls(name, train, test)
 
 
-def _bytes(array: Array) -> bytes:
+def _to_bytes(array: Array) -> bytes:
     if array.dtype.kind in "OUT":  # strings, each with its length
         return "".join(f"{len(text)}:{text}" for text in array.tolist()).encode(errors="replace")
     return np.ascontiguousarray(array).tobytes()
 
 
-def _split(
+def _make_split(
     part: str, X: object, y: object, shape: tuple[int, ...] | None = None, kind: str | None = None
 ) -> Split:
     X_name, y_name = f"X_{part}", f"y_{part}"

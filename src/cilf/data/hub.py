@@ -1,4 +1,4 @@
-"""Data sets of the Hugging Face hub, through the package ``datasets`` and its own cache."""
+"""Data sets of the Hugging Face hub, read with the package ``datasets`` and its cache."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cilf.data import local
 from cilf.data.columns import Table
 from cilf.data.dataset import Dataset
 from cilf.data.options import Options
-from cilf.data.table_files import hub_features
+from cilf.data.table_files import describe_features
 from cilf.data.tables import to_dataset
 from cilf.errors import BadConfig, BadInput
 
@@ -26,44 +26,44 @@ BATCH = 512
 PROXIES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
 
 
-class NotThere(Exception):
-    """The hub has no such data set, or cannot be reached, and the cache does not hold it."""
+class NotAvailable(Exception):
+    """The data set is neither in the cache nor on the hub, or the hub cannot be reached."""
 
 
 def read_hub(name: str, options: Options) -> Dataset:
-    """``hf:ID`` or ``hf:ID:CONFIGURATION``: any image, text or table classification set.
+    """Read ``hf:ID`` or ``hf:ID:CONFIGURATION``, a data set of labelled images, texts or numbers.
 
-    It is looked for in ``CILF_DATA/ID``, then on the hub.
+    The data set is read from ``CILF_DATA/ID`` if it is there, else from the hub.
     """
     id_, _, configuration = name.removeprefix(PREFIX).partition(":")
     if not id_:
-        raise BadConfig(f"data set {name!r} names nothing: write hf:ID, for example hf:ag_news.")
+        raise BadConfig(f"data set {name!r} has no id: write hf:ID, for example hf:ag_news.")
     folder = local.local_folder(id_)
     if not configuration and folder and (read := local.find_dataset(folder, name, options)):
         return read()
     try:
-        return from_hub(name, id_, configuration or None, options)
-    except NotThere as problem:
+        return load_from_hub(name, id_, configuration or None, options)
+    except NotAvailable as problem:
         raise BadInput(
             f"{name} is not here: {problem}; {fetch_command(id_)!r} fetches it once the hub can be "
             "reached."
         ) from problem
 
 
-def from_hub(name: str, id_: str, configuration: str | None, options: Options) -> Dataset:
-    """The data set with this id, from the cache of ``datasets`` if it cannot be reached."""
-    train, test = tables(id_, configuration)
+def load_from_hub(name: str, id_: str, configuration: str | None, options: Options) -> Dataset:
+    """Load a data set by its id, from the cache of ``datasets`` if the hub cannot be reached."""
+    train, test = load_tables(id_, configuration)
     return to_dataset(name, train, test, options)
 
 
 def fetch_command(id_: str, folder: str | None = None) -> str:
-    """What a person types to have it."""
+    """The command that downloads a data set."""
     where = f" --local-dir {folder}" if folder else ""
     return f"hf download {id_} --repo-type dataset{where}"
 
 
-def tables(id_: str, configuration: str | None) -> tuple[Table, Table | None]:
-    """Training and test split; the latter is None if the hub has none."""
+def load_tables(id_: str, configuration: str | None) -> tuple[Table, Table | None]:
+    """Load the training and the test split; the latter is None if there is none."""
     splits = _splits(id_, configuration)
     train = _first(splits, TRAIN) or next(iter(splits))
     test = _first(splits, TEST)
@@ -85,7 +85,7 @@ def _table(id_: str, split: str, rows: Any) -> Table:
     return Table(
         where=f"{id_} ({split})",
         n_rows=len(rows),
-        features=hub_features(rows.features.to_dict(), rows.features.arrow_schema),
+        features=describe_features(rows.features.to_dict(), rows.features.arrow_schema),
         batches=batches,
         root=None,
         key={"hub": id_, "split": split, "content": fingerprint(files)},
@@ -95,20 +95,20 @@ def _table(id_: str, split: str, rows: Any) -> Table:
 def _splits(id_: str, configuration: str | None) -> dict[str, Any]:
     datasets = optional("datasets", extra="data", purpose=f"{PREFIX}{id_}")
     try:
-        with _offline_unless(_reachable), _bars_of(datasets):
+        with _go_offline_unless(_reachable), _hide_bars(datasets):
             return dict(datasets.load_dataset(id_, configuration))
     except ConnectionError as error:
-        raise NotThere("the hub cannot be reached (its cache has it not either)") from error
+        raise NotAvailable("the hub cannot be reached, its cache does not hold it") from error
     except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
-        raise NotThere(_in_one_line(error)) from error
+        raise NotAvailable(_join_lines(error)) from error
 
 
-def _in_one_line(error: Exception) -> str:
+def _join_lines(error: Exception) -> str:
     return " ".join(str(error).split())[:300]
 
 
 def _reachable() -> bool:
-    """Whether the hub's name resolves; taken for granted behind a proxy, which resolves it."""
+    """Whether the name of the hub resolves; assumed behind a proxy, which resolves it."""
     constants = optional("huggingface_hub.constants", extra="data", purpose="the hub")
     if any(os.environ.get(variable) for variable in PROXIES):
         return True
@@ -120,8 +120,8 @@ def _reachable() -> bool:
 
 
 @contextmanager
-def _offline_unless(reachable: Callable[[], bool]) -> Iterator[None]:
-    """Go straight to the cache without a network: the libraries would retry for half a minute."""
+def _go_offline_unless(reachable: Callable[[], bool]) -> Iterator[None]:
+    """Read the cache only if there is no network: the libraries would retry for 30 seconds."""
     constants = optional("huggingface_hub.constants", extra="data", purpose="the hub")
     config = optional("datasets.config", extra="data", purpose="the hub")
     before = constants.HF_HUB_OFFLINE, config.HF_HUB_OFFLINE
@@ -134,8 +134,8 @@ def _offline_unless(reachable: Callable[[], bool]) -> Iterator[None]:
 
 
 @contextmanager
-def _bars_of(datasets: Any) -> Iterator[None]:
-    """Downloads show their own progress on a terminal, and nothing elsewhere."""
+def _hide_bars(datasets: Any) -> Iterator[None]:
+    """Hide the progress bars of downloads unless standard error is a terminal."""
     import sys
 
     if sys.stderr.isatty():

@@ -24,8 +24,8 @@ PARTS = {
 
 
 def read_idx(path: Path) -> Array:
-    """The array in an IDX file: two zeros, a type, a number of dimensions, each, the values."""
-    content = _content(path)
+    """Read the array in an IDX file: two zeros, the type, the shape, the values."""
+    content = _read_content(path)
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] not in DTYPES:
         raise BadInput(f"{path} is no IDX file (it begins with {content[:4]!r}): replace it.")
     start = 4 + 4 * content[3]
@@ -43,7 +43,7 @@ def read_idx(path: Path) -> Array:
     return values.astype(dtype.newbyteorder("="))
 
 
-def _content(path: Path) -> bytes:
+def _read_content(path: Path) -> bytes:
     try:
         if path.suffix != ".gz":
             return path.read_bytes()
@@ -55,20 +55,20 @@ def _content(path: Path) -> bytes:
 
 
 def has_idx_files(folder: Path) -> bool:
-    """Whether a folder holds the training images of such a data set."""
+    """Whether a folder holds the training images of a data set in the IDX format."""
     return _find(folder, PARTS["X_train"]) is not None
 
 
 def read_idx_folder(folder: Path, name: str) -> Dataset:
-    """The four files of MNIST and its relatives in a folder."""
-    arrays = {part: read_idx(_found(folder, pattern)) for part, pattern in PARTS.items()}
+    """Read the four files of MNIST, or of a data set like it, in a folder."""
+    arrays = {part: read_idx(_require_file(folder, pattern)) for part, pattern in PARTS.items()}
     try:
         return Dataset.from_arrays(name, **arrays)
     except BadInput as error:
         raise BadInput(f"{folder}: {error}") from error
 
 
-def _found(folder: Path, pattern: str) -> Path:
+def _require_file(folder: Path, pattern: str) -> Path:
     path = _find(folder, pattern)
     if path is None:
         raise BadInput(f"{folder} lacks {pattern.format('-')} (or .gz): add it.")

@@ -1,7 +1,7 @@
-"""Many encoded images as one array: decoded once into the cache, memory-mapped after that.
+"""Encoded images as one array, which is decoded once into the cache and then memory-mapped.
 
-A first pass reads the headers and chooses one form for all, a second one decodes. Neither holds
-more than a few images at a time.
+A first pass reads the headers and chooses one form for all images. A second pass decodes. Both keep
+only a few images in memory.
 """
 
 from __future__ import annotations
@@ -32,32 +32,39 @@ from cilf.data.options import Options
 from cilf.data.pixels import Encoded, Form, Header, Size, Unreadable
 from cilf.errors import BadInput
 
-__all__ = ["Encoded", "Pictures", "Source", "common_size", "decoded_dataset", "decoded_instances"]
+__all__ = [
+    "Encoded",
+    "EncodedImages",
+    "Source",
+    "common_size",
+    "decode_dataset",
+    "decode_instances",
+]
 
-FORMAT = 1  # of the cached folder
-LARGEST_SIDE = 96  # pixels; the networks are made for small images
+FORMAT = 1  # version of the cached folder
+LARGEST_SIDE = 96  # pixels; the networks take small images
 SMALLEST_SIDE = 8
 CHUNK = 32  # images that are decoded before they are written
-ALL = "all"  # the one part of unlabelled instances
+ALL = "all"  # the only part of unlabelled instances
 NOTICES = "notices.json"
-PIXELS_FOR_THREADS = 128 * 128  # smaller images are decoded faster than handed to a thread
+PIXELS_FOR_THREADS = 128 * 128  # threads do not speed up smaller images
 
-Source = Callable[[], Iterable[tuple[str, Encoded]]]  # identities and images, the same each time
-Faults = dict[int, str]  # row -> why it cannot be read
+Source = Callable[[], Iterable[tuple[str, Encoded]]]  # identities and images, in a fixed order
+Faults = dict[int, str]  # row of an unreadable image -> its problem
 Mapped = Callable[..., Iterable[Any]]  # the type of map
 
 
 @dataclass(frozen=True)
-class Pictures:
+class EncodedImages:
     """Images that are still encoded.
 
     Attributes:
-        where: what messages call them, a folder or a file.
-        source: gives the identity and the content of each image, in the order of ``ids``.
-        ids: identities.
-        y: labels; None if there are none.
-        in_test: which images are held out.
-        key: plain values that are others as soon as the content is another.
+        where: the folder or file that holds the images, for messages.
+        source: returns the identity and the content of each image, in the order of ``ids``.
+        ids: the identities.
+        y: the labels; None if there are none.
+        in_test: whether each image is held out.
+        key: plain values that identify the content.
     """
 
     where: str
@@ -71,35 +78,35 @@ class Pictures:
         return len(self.ids)
 
 
-def decoded_dataset(name: str, pictures: Pictures, options: Options) -> Dataset:
-    """Labelled images as a data set; both ``X`` are memory maps of uint8, of one form.
+def decode_dataset(name: str, images: EncodedImages, options: Options) -> Dataset:
+    """Decode labelled images to a data set; ``X`` of both splits is a memory map of uint8.
 
-    Images are squeezed to one size (see :func:`common_size`), nothing is cropped or padded. They
-    are (n, h, w) if all of them are grey, else (n, h, w, 3).
+    Images are resized to one size (see :func:`common_size`) without cropping or padding. Their
+    shape is (n, h, w) if all of them are grey, else (n, h, w, 3).
     """
-    parts = {"train": ~pictures.in_test, "test": pictures.in_test}
-    train, test = _decoded(pictures, options, parts)
+    parts = {"train": ~images.in_test, "test": images.in_test}
+    train, test = _load_or_decode(images, options, parts)
     data = Dataset(name, train=Split(**train), test=Split(**test))
     if len(data.classes) < 2:
         raise BadInput(
-            f"{pictures.where}: images of class {data.classes[0]!r} only are left to train on: "
+            f"{images.where}: images of class {data.classes[0]!r} only are left to train on: "
             "give readable images of at least two classes."
         )
     return data
 
 
-def decoded_instances(pictures: Pictures, options: Options) -> Instances:
-    """All images without their labels, brought to one form as :func:`decoded_dataset` does."""
-    everything = {ALL: np.ones(len(pictures), dtype=bool)}
-    (arrays,) = _decoded(pictures, options, everything)
+def decode_instances(images: EncodedImages, options: Options) -> Instances:
+    """Decode all images to one form, without labels, as :func:`decode_dataset` does."""
+    everything = {ALL: np.ones(len(images), dtype=bool)}
+    (arrays,) = _load_or_decode(images, options, everything)
     return Instances(arrays["X"], arrays["ids"])
 
 
 def common_size(sizes: Iterable[Size]) -> Size:
-    """Height and width that images are brought to if nobody says otherwise.
+    """The height and width of resized images if no option states them.
 
-    Their own if they share one of at most 96 pixels a side; else a square with the median of
-    their larger sides, from 8 to 96 pixels.
+    This is the size of the images if all share one of at most 96 pixels a side. Otherwise it is a
+    square with the median of their larger sides, from 8 to 96 pixels.
 
     >>> common_size([(28, 20), (28, 20)])
     (28, 20)
@@ -114,12 +121,12 @@ def common_size(sizes: Iterable[Size]) -> Size:
     return side, side
 
 
-def _decoded(
-    pictures: Pictures, options: Options, parts: Mapping[str, Bools]
+def _load_or_decode(
+    images: EncodedImages, options: Options, parts: Mapping[str, Bools]
 ) -> list[dict[str, Array]]:
-    """The arrays of each part, from the cache if they are there and whole."""
-    key = _key(pictures, options, parts)
-    make = partial(_make, pictures=pictures, options=options, parts=parts)
+    """Load the arrays of each part from the cache, or decode the images."""
+    key = _key(images, options, parts)
+    make = partial(_make, images=images, options=options, parts=parts)
     folder = cached_folder("images", key, make)
     try:
         return _load(folder, parts)
@@ -128,12 +135,12 @@ def _decoded(
         return _load(cached_folder("images", key, make), parts)
 
 
-def _key(pictures: Pictures, options: Options, parts: Mapping[str, Bools]) -> dict[str, Any]:
-    rows = {"ids": pictures.ids, "y": pictures.y, **parts}
+def _key(images: EncodedImages, options: Options, parts: Mapping[str, Bools]) -> dict[str, Any]:
+    rows = {"ids": images.ids, "y": images.y, **parts}
     return {
         "format": FORMAT,
-        "where": pictures.where,
-        "content": dict(pictures.key),
+        "where": images.where,
+        "content": dict(images.key),
         "rows": {name: None if array is None else _hash(array) for name, array in rows.items()},
         "size": options.size,
         "skip_bad": options.skip_bad,
@@ -166,33 +173,33 @@ def _file(part: str, name: str) -> str:
 
 
 def _make(
-    folder: Path, *, pictures: Pictures, options: Options, parts: Mapping[str, Bools]
+    folder: Path, *, images: EncodedImages, options: Options, parts: Mapping[str, Bools]
 ) -> None:
     faults: Faults = {}
-    with pixels.strict_about_bombs():
-        headers = _survey(pictures, faults)
-        _refuse_faults(pictures, faults, options)
+    with pixels.refuse_bombs():
+        headers = _read_headers(images, faults)
+        _refuse_faults(images, faults, options)
         form = _common_form(headers, options)
-        with _mapping(headers) as mapped, _writers(folder, form, parts) as write:
-            for row, image in _decode(pictures, form, mapped, faults):
+        with _choose_map(headers) as mapped, _writers(folder, form, parts) as write:
+            for row, image in _decode(images, form, mapped, faults):
                 write(row, image)
-    _refuse_faults(pictures, faults, options)
-    _write_rows(folder, pictures, faults, parts)
-    lines = [*_about_form(pictures, headers, form, options), *_about_faults(pictures, faults)]
+    _refuse_faults(images, faults, options)
+    _write_rows(folder, images, faults, parts)
+    lines = [*_describe_form(images, headers, form, options), *_describe_faults(images, faults)]
     (folder / NOTICES).write_text(json.dumps(lines), encoding="utf-8")
 
 
-def _survey(pictures: Pictures, faults: Faults) -> list[Header]:
-    """The header of each readable image; what is not goes to the faults."""
+def _read_headers(images: EncodedImages, faults: Faults) -> list[Header]:
+    """Read the header of each image; unreadable images are added to the faults."""
     headers = []
-    for row, (_, encoded) in enumerate(pictures.source()):
+    for row, (_, encoded) in enumerate(images.source()):
         header = pixels.read_header(encoded)
         if isinstance(header, Unreadable):
             faults[row] = header.reason
         else:
             headers.append(header)
-        if (row + 1) % CHUNK == 0 or row + 1 == len(pictures):
-            report("read", row + 1, len(pictures))
+        if (row + 1) % CHUNK == 0 or row + 1 == len(images):
+            report("read", row + 1, len(images))
     return headers
 
 
@@ -207,8 +214,8 @@ def _common_form(headers: Sequence[Header], options: Options) -> Form:
 
 
 @contextmanager
-def _mapping(headers: Sequence[Header]) -> Iterator[Mapped]:
-    """``map``, or one that works on several images at a time if that is faster."""
+def _choose_map(headers: Sequence[Header]) -> Iterator[Mapped]:
+    """Choose ``map`` of Python, or that of a thread pool for large images."""
     typical = np.median([header.size[0] * header.size[1] for header in headers])
     if typical < PIXELS_FOR_THREADS:
         yield map
@@ -221,7 +228,7 @@ def _mapping(headers: Sequence[Header]) -> Iterator[Mapped]:
 def _writers(
     folder: Path, form: Form, parts: Mapping[str, Bools]
 ) -> Iterator[Callable[[int, Array], None]]:
-    """A function that adds an image to the file of the part that its row belongs to."""
+    """Open the file of each part; yields a function that writes an image to its part."""
     with ExitStack() as stack:
         files = [
             (members, stack.enter_context(RowWriter(folder / _file(part, "X"), form.shape, "u1")))
@@ -235,11 +242,11 @@ def _writers(
 
 
 def _decode(
-    pictures: Pictures, form: Form, mapped: Mapped, faults: Faults
+    images: EncodedImages, form: Form, mapped: Mapped, faults: Faults
 ) -> Iterator[tuple[int, Array]]:
-    """The row and pixels of every image without a fault; those that show one now are noted."""
-    done, total = 0, len(pictures) - len(faults)
-    rows = enumerate(encoded for _, encoded in pictures.source())
+    """Yield the row and pixels of each readable image; add the others to the faults."""
+    done, total = 0, len(images) - len(faults)
+    rows = enumerate(encoded for _, encoded in images.source())
     readable = (item for item in rows if item[0] not in faults)
     while chunk := list(itertools.islice(readable, CHUNK)):
         results = mapped(partial(pixels.read_pixels, form=form), [image for _, image in chunk])
@@ -253,63 +260,63 @@ def _decode(
 
 
 def _write_rows(
-    folder: Path, pictures: Pictures, faults: Faults, parts: Mapping[str, Bools]
+    folder: Path, images: EncodedImages, faults: Faults, parts: Mapping[str, Bools]
 ) -> None:
-    good = np.ones(len(pictures), dtype=bool)
+    good = np.ones(len(images), dtype=bool)
     good[list(faults)] = False
     for part, members in parts.items():
         if members.any() and not (members & good).any():
             raise BadInput(
-                f"{pictures.where}: no image of its {part} part can be read "
-                f"({_listed(pictures, faults, 3)}): give readable ones."
+                f"{images.where}: no image of its {part} part can be read "
+                f"({_list(images, faults, 3)}): give readable ones."
             )
-        np.save(folder / _file(part, "ids"), pictures.ids[members & good])
-        if pictures.y is not None:
-            np.save(folder / _file(part, "y"), pictures.y[members & good])
+        np.save(folder / _file(part, "ids"), images.ids[members & good])
+        if images.y is not None:
+            np.save(folder / _file(part, "y"), images.y[members & good])
 
 
-def _refuse_faults(pictures: Pictures, faults: Faults, options: Options) -> None:
-    if len(faults) == len(pictures):
-        first = f" ({_listed(pictures, faults, 3)})" if faults else ""
+def _refuse_faults(images: EncodedImages, faults: Faults, options: Options) -> None:
+    if len(faults) == len(images):
+        first = f" ({_list(images, faults, 3)})" if faults else ""
         raise BadInput(
-            f"{pictures.where}: none of {_count(len(pictures), 'image')} can be read{first}: "
+            f"{images.where}: none of {_count(len(images), 'image')} can be read{first}: "
             "give readable ones."
         )
     if faults and not options.skip_bad:
         raise BadInput(
-            f"{pictures.where}: {len(faults)} of {_count(len(pictures), 'image')} cannot be read "
-            f"({_listed(pictures, faults, 3)}): repair or remove them, or skip them "
+            f"{images.where}: {len(faults)} of {_count(len(images), 'image')} cannot be read "
+            f"({_list(images, faults, 3)}): repair or remove them, or skip them "
             "(--skip-bad, skip_bad=True)."
         )
 
 
-def _about_faults(pictures: Pictures, faults: Faults) -> list[str]:
+def _describe_faults(images: EncodedImages, faults: Faults) -> list[str]:
     if not faults:
         return []
     return [
-        f"{pictures.where}: skipped {len(faults)} of {_count(len(pictures), 'image')} that cannot "
-        f"be read ({_listed(pictures, faults, 10)})"
+        f"{images.where}: skipped {len(faults)} of {_count(len(images), 'image')} that cannot "
+        f"be read ({_list(images, faults, 10)})"
     ]
 
 
-def _about_form(
-    pictures: Pictures, headers: Sequence[Header], form: Form, options: Options
+def _describe_form(
+    images: EncodedImages, headers: Sequence[Header], form: Form, options: Options
 ) -> list[str]:
-    """What was done to the images, if anything was."""
+    """Describe how the images were changed, if they were."""
     sizes = {header.size for header in headers}
     modes = {header.mode for header in headers}
     if sizes == {form.size} and len(modes) == 1:
         return []
     hint = " (size=..., on the command line --size, changes it)" if options.size is None else ""
     return [
-        f"{pictures.where}: {_count(len(headers), 'image')} of {_count(len(sizes), 'size')} and "
+        f"{images.where}: {_count(len(headers), 'image')} of {_count(len(sizes), 'size')} and "
         f"{_count(len(modes), 'mode')} are brought to {form.size[0]} x {form.size[1]} pixels, "
         f"{'colour' if form.colour else 'grey'}{hint}"
     ]
 
 
-def _listed(pictures: Pictures, faults: Faults, most: int) -> str:
-    shown = [f"{pictures.ids[row]}: {faults[row]}" for row in sorted(faults)[:most]]
+def _list(images: EncodedImages, faults: Faults, most: int) -> str:
+    shown = [f"{images.ids[row]}: {faults[row]}" for row in sorted(faults)[:most]]
     more = len(faults) - len(shown)
     return "; ".join(shown) + (f"; and {more} more" if more else "")
 

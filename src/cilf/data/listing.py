@@ -1,4 +1,4 @@
-"""What data sets there are, and whether they are here; no image is decoded, nothing is fetched."""
+"""The list of data sets and where they are; nothing is decoded or downloaded."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ DAMAGED, NEEDS_EXTRA = f"damaged in {local.VARIABLE}", "needs cilf[data]"
 
 
 @dataclass(frozen=True)
-class Listed:
-    """One data set of the list; the rows are those at hand, else those of the original."""
+class DatasetEntry:
+    """A data set of the list; the rows are those found, else those of the original."""
 
     name: str
     about: str
@@ -38,26 +38,28 @@ class Listed:
         return (self.name, str(self.n_classes), shape, *rows, self.where, self.about)
 
 
-def listed() -> list[Listed]:
-    """Every data set that has a name, the embedded one first."""
-    return [_digits(), *(_listed(name, original) for name, original in named.ORIGINALS.items())]
+def list_datasets() -> list[DatasetEntry]:
+    """List all data sets that have a name, the embedded one first."""
+    return [_digits(), *(_describe(name, original) for name, original in named.ORIGINALS.items())]
 
 
-def _digits() -> Listed:
+def _digits() -> DatasetEntry:
     data = load_digits()
     rows = len(data.train), len(data.test)
-    return Listed("digits", "handwritten digits", EMBEDDED, len(data.classes), data.shape, *rows)
+    return DatasetEntry(
+        "digits", "handwritten digits", EMBEDDED, len(data.classes), data.shape, *rows
+    )
 
 
-def _listed(name: str, original: Original) -> Listed:
-    where, rows = _found(name, original)
-    return Listed(name, original.about, where, original.n_classes, original.shape, *rows)
+def _describe(name: str, original: Original) -> DatasetEntry:
+    where, rows = _locate(name, original)
+    return DatasetEntry(name, original.about, where, original.n_classes, original.shape, *rows)
 
 
-def _found(name: str, original: Original) -> tuple[str, tuple[int, int]]:
+def _locate(name: str, original: Original) -> tuple[str, tuple[int, int]]:
     folder = local.local_folder(original.folder)
     try:
-        rows = _row_counts(folder, name) if folder else None
+        rows = _count_rows(folder, name) if folder else None
     except CilfError:
         return DAMAGED if installed("pyarrow") else NEEDS_EXTRA, original.rows
     if rows:
@@ -65,8 +67,8 @@ def _found(name: str, original: Original) -> tuple[str, tuple[int, int]]:
     return REMOTE if installed("datasets") else NEEDS_EXTRA, original.rows
 
 
-def _row_counts(folder: Path, name: str) -> tuple[int, int] | None:
-    """Rows of the training and the test split in this folder; None if there is no data set."""
+def _count_rows(folder: Path, name: str) -> tuple[int, int] | None:
+    """Count the rows of both splits in a folder; None if it holds no data set."""
     parquet = [local.find_shards(folder, part) for part in ("train", "test")]
     if all(parquet):
         train, test = (table_files.read_parquet(shards, name).n_rows for shards in parquet)

@@ -1,8 +1,8 @@
-"""The data sets of the paper, by name: where they are looked for, and what they have to be.
+"""The data sets of the paper, by name.
 
-A set is looked for in the folder ``CILF_DATA/<name>``, as parquet in the hub's schema, as npz or as
-idx files, and then on the hub. It is checked against the original: other classes, another image
-size or more rows are refused; fewer rows are used, and said.
+A data set is read from the folder ``CILF_DATA/<name>``, as parquet in the hub's schema, as npz or
+as idx files, else from the hub. It is compared with the original: other classes, another image size
+or more rows are refused. Fewer rows are accepted and reported.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ FINE_THINGS = _words(
 
 @dataclass(frozen=True)
 class Original:
-    """What a data set is when it is whole."""
+    """The properties of a complete data set."""
 
     about: str
-    hub: str  # its id there
+    hub: str  # id on the hub
     folder: str  # below CILF_DATA
     classes: tuple[Label, ...]  # in the order of their numbers
     shape: tuple[int, ...]  # of one instance
@@ -54,12 +54,12 @@ class Original:
 
     @property
     def n_classes(self) -> int:
-        """How many classes a stream of it has."""
+        """The number of classes of a stream."""
         return self.n_drawn or len(self.classes)
 
 
 _CIFAR100 = Original(
-    "100 kinds of things",
+    "photographs of 100 classes",
     hub="uoft-cs/cifar100", folder="cifar100", classes=FINE_THINGS, shape=(32, 32, 3),
     rows=(50_000, 10_000),
 )  # fmt: skip
@@ -70,24 +70,24 @@ ORIGINALS: dict[str, Original] = {
         hub="ylecun/mnist", folder="mnist", classes=DIGITS, shape=(28, 28), rows=(60_000, 10_000),
     ),
     "cifar10": Original(
-        "10 kinds of things",
+        "photographs of 10 classes",
         hub="uoft-cs/cifar10", folder="cifar10", classes=THINGS, shape=(32, 32, 3),
         rows=(50_000, 10_000),
     ),
     "cifar50": replace(
-        _CIFAR100, about="50 of cifar100, by seed", n_drawn=50
+        _CIFAR100, about="50 classes of cifar100, drawn by the seed", n_drawn=50
     ),
     "cifar100": _CIFAR100,
 }  # fmt: skip
 
 
 def load_named(name: str) -> Dataset:
-    """One of ``ORIGINALS``, checked against what it has to be."""
+    """Load one of ``ORIGINALS``, and check it."""
     original = ORIGINALS[name]
-    return _checked(name, _read(name, original), original)
+    return _check(name, _read(name, original), original)
 
 
-# ---------------------------------------------------------------------------- where it is
+# ---------------------------------------------------------------------------- sources
 
 
 def _read(name: str, original: Original) -> Dataset:
@@ -96,12 +96,12 @@ def _read(name: str, original: Original) -> Dataset:
     if read:
         return read()
     try:
-        return hub.from_hub(name, original.hub, None, Options())
-    except (hub.NotThere, BadConfig) as problem:
-        raise BadInput(_not_found(name, original, problem)) from problem
+        return hub.load_from_hub(name, original.hub, None, Options())
+    except (hub.NotAvailable, BadConfig) as problem:
+        raise BadInput(_explain_missing(name, original, problem)) from problem
 
 
-def _not_found(name: str, original: Original, problem: Exception) -> str:
+def _explain_missing(name: str, original: Original, problem: Exception) -> str:
     folder = local.local_folder(original.folder)
     looked = (
         f"{folder} has no {local.describe_forms()}" if folder else f"{local.VARIABLE} is not set"
@@ -109,33 +109,38 @@ def _not_found(name: str, original: Original, problem: Exception) -> str:
     place = str(folder or f"DIR/{original.folder}")
     command = hub.fetch_command(original.hub, place)
     then = "" if folder else f", then set {local.VARIABLE}=DIR"
-    return f"data set {name!r} is not here: {looked}, and {problem}. To fetch it: {command}{then}"
+    return f"data set {name!r} is not here: {looked}, and {problem}. Download it: {command}{then}"
 
 
-# ---------------------------------------------------------------------------- what it has to be
+# ---------------------------------------------------------------------------- checks
 
 
-def _checked(name: str, data: Dataset, original: Original) -> Dataset:
+def _check(name: str, data: Dataset, original: Original) -> Dataset:
     if data.shape != original.shape:
-        raise _damaged(name, f"its instances are {data.shape}, not {original.shape}")
-    train, test = (_with_names(part, original.classes) for part in (data.train, data.test))
+        raise _damage_error(name, f"its instances are {data.shape}, not {original.shape}")
+    train, test = (_name_labels(part, original.classes) for part in (data.train, data.test))
     for part, split in (("training", train), ("test", test)):
         if set(split.y.tolist()) != set(original.classes):
-            raise _damaged(name, f"the classes of its {part} split {_difference(split, original)}")
+            raise _damage_error(
+                name, f"the classes of its {part} split {_compare(split, original)}"
+            )
     rows = len(train), len(test)
     if any(found > whole for found, whole in zip(rows, original.rows, strict=True)):
-        raise _damaged(name, f"it has {_counts(rows)} rows, the original {_counts(original.rows)}")
+        raise _damage_error(
+            name,
+            f"it has {_format(rows)} rows, the original {_format(original.rows)}",
+        )
     if rows != original.rows:
         notice(
-            f"{name} is a part of the original: {_counts(rows)} training and test rows of "
-            f"{_counts(original.rows)}."
+            f"{name} is a part of the original: {_format(rows)} training and test rows of "
+            f"{_format(original.rows)}."
         )
     partial = original.rows if rows != original.rows else None
     return Dataset(name, train, test, n_drawn=original.n_drawn, original_rows=partial)
 
 
-def _with_names(split: Split, classes: tuple[Label, ...]) -> Split:
-    """Labels by name, also where a file has only their numbers."""
+def _name_labels(split: Split, classes: tuple[Label, ...]) -> Split:
+    """Replace the numbers of classes by their names."""
     if (
         split.y.dtype.kind == "i"
         and isinstance(classes[0], str)
@@ -149,17 +154,17 @@ def _are_positions(y: Array, classes: tuple[Label, ...]) -> bool:
     return bool(y.min() >= 0 and y.max() < len(classes))
 
 
-def _difference(split: Split, original: Original) -> str:
+def _compare(split: Split, original: Original) -> str:
     found, wanted = set(split.y.tolist()), set(original.classes)
     strange, lacking = sorted(found - wanted, key=str), sorted(wanted - found, key=str)
     return f"are not the original's (lacking: {lacking[:3]}, unknown: {strange[:3]})"
 
 
-def _counts(rows: tuple[int, int]) -> str:
+def _format(rows: tuple[int, int]) -> str:
     return " and ".join(f"{n:,}" for n in rows)
 
 
-def _damaged(name: str, why: str) -> BadInput:
+def _damage_error(name: str, why: str) -> BadInput:
     return BadInput(
         f"data set {name!r} is damaged, or another one: {why}. Fetch it again, or load it by its "
         "path as your own data."

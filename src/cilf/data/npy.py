@@ -1,4 +1,4 @@
-"""A ``.npy`` file that grows row by row, so that an array need not fit in memory."""
+"""A ``.npy`` file that grows row by row, for arrays that do not fit in memory."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from cilf.core.types import Array
 
 
 class RowWriter:
-    """Writes rows of one shape; the file is valid once the ``with`` block is left.
+    """Writes rows of one shape; the file is valid after the ``with`` block.
 
-    numpy pads the header so that it keeps its length while the first axis grows, hence the
-    header can be written again at the end.
+    The header is written again at the end. numpy pads it, so its length does not change.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -33,7 +32,7 @@ class RowWriter:
         self._write_header()
 
     def append(self, row: Array) -> None:
-        """Add a row at the end."""
+        """Append a row."""
         if row.shape != self._shape:
             raise ValueError(f"a row of shape {row.shape} in a file of rows {self._shape}")
         self._file.write(row.astype(self._dtype, copy=False).tobytes())

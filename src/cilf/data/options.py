@@ -1,4 +1,4 @@
-"""How to read a user's own data: one value that every loader family takes."""
+"""The options of reading data of one's own, which every format takes."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ SMALLEST = 4  # pixels a side
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the files themselves do not say.
+    """Options of reading data.
 
     Attributes:
-        label: the column of a table that holds the class; one of the usual names if None.
+        label: the column of a table that holds the class; found by its name if None.
         column: the column that holds the text or the image; found by its content if None.
-        columns: the columns of numbers that instances consist of, in this order; all if None.
-        size: pixels a side that images are brought to, or the shape of one, (h, w) in grey or
-            (h, w, 3) in colour; if None, see ``images.common_size``.
-        skip_bad: leave out what cannot be read, instead of refusing all of it.
-        test_share: share of each class that is held out, where files do not say what is test.
+        columns: the columns of numbers that make an instance, in this order; all columns if None.
+        size: the side of resized images in pixels, or their shape, (h, w) in grey or (h, w, 3) in
+            colour; ``images.common_size`` if None.
+        skip_bad: leave out instances that cannot be read instead of refusing the data.
+        test_share: the share of each class that is held out if the data state no test split.
     """
 
     label: str | None = None
@@ -39,7 +39,7 @@ class Options:
         validation.number("test_share", self.test_share, least=0.01, most=0.9)
 
     def refuse(self, *names: str, where: str) -> None:
-        """Say that options mean nothing for these data, rather than pass over them."""
+        """Refuse options that have no meaning for these data."""
         for name in names:
             if getattr(self, name) is not None:
                 raise BadConfig(
@@ -49,6 +49,7 @@ class Options:
 
     @classmethod
     def names(cls) -> list[str]:
+        """The names of all options."""
         return [option.name for option in fields(cls)]
 
 

@@ -1,4 +1,4 @@
-"""One encoded image: what its header says, and its pixels in a given form."""
+"""One encoded image: its header, and its pixels in a given form."""
 
 from __future__ import annotations
 
@@ -23,48 +23,48 @@ Size = tuple[int, int]  # height, width
 IMAGE_SUFFIXES = frozenset(
     [".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pbm"]
 )
-# Nothing else is opened whatever its name says: some formats of pillow start other programs.
+# No other format is opened, whatever the suffix: some formats of pillow start other programs.
 FORMATS = ("JPEG", "PNG", "BMP", "DIB", "GIF", "TIFF", "WEBP", "PPM")
 GREY = ("1", "L", "LA", "I", "F")  # and the 16-bit modes, I;16 in either byte order
-BROKEN = (  # what pillow raises on damaged files
+BROKEN = (  # errors that pillow raises on damaged files
     OSError, EOFError, SyntaxError, ValueError, TypeError, LookupError, ArithmeticError,
     AssertionError, RuntimeError, struct.error, zlib.error,
 )  # fmt: skip
 ORIENTATION = 0x0112  # the EXIF tag
-SHARPNESS = 2  # how many times finer than the result a large photo is decoded
+SHARPNESS = 2  # a large photo is decoded at this multiple of the target size
 
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class Header:
-    """What is known of an image before it is decoded."""
+    """The properties of an image before it is decoded."""
 
-    size: Size  # as it is shown, after turning
+    size: Size  # after rotation to the upright position
     mode: str
 
     @property
     def grey(self) -> bool:
-        """Whether it has no colours."""
+        """Whether the image has no colours."""
         return self.mode in GREY or self.mode.startswith("I;16")
 
 
 @dataclass(frozen=True)
 class Form:
-    """What images are brought to."""
+    """The size and the colours of decoded images."""
 
     size: Size
     colour: bool
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of one image: (h, w), or (h, w, 3) if it has colours."""
+        """The shape of one image: (h, w), or (h, w, 3) in colour."""
         return (*self.size, 3) if self.colour else self.size
 
 
 @dataclass(frozen=True)
 class Unreadable:
-    """An image that cannot be read, and why."""
+    """An image that cannot be read, and the reason."""
 
     reason: str
 
@@ -79,26 +79,25 @@ def is_image(path: PurePath) -> bool:
 
 
 def read_header(encoded: Encoded) -> Header | Unreadable:
-    """Size and mode; nothing is decoded."""
+    """Read the size and the mode of an image, without decoding it."""
     return _read(encoded, _header)
 
 
 def read_pixels(encoded: Encoded, form: Form) -> Array | Unreadable:
-    """The pixels as uint8 of ``form.shape``.
+    """Read the pixels of an image as uint8 of ``form.shape``.
 
-    The whole image is squeezed to the size: nothing is cropped or padded. It is turned as its
-    EXIF orientation says, transparent parts are laid on white, of an animation the first frame
-    counts, and deeper greys are scaled to 8 bits.
+    The whole image is resized, without cropping or padding. It is rotated by its EXIF orientation.
+    Transparent parts become white. The first frame of an animation counts. Grey levels of more
+    than 8 bits are scaled to 8 bits.
     """
     return _read(encoded, lambda image: _pixels(image, form))
 
 
 @contextmanager
-def strict_about_bombs() -> Iterator[None]:
-    """Refuse images so large that pillow warns of them; silence what it says of odd metadata.
+def refuse_bombs() -> Iterator[None]:
+    """Refuse images so large that pillow warns of them, and silence its other warnings.
 
-    Around all reading and not around each image, because filters of warnings are shared by all
-    threads.
+    The block surrounds the reading of all images, because all threads share the warning filters.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module=r"PIL\.")
@@ -113,7 +112,7 @@ def _pillow(part: str) -> Any:
 def _read(encoded: Encoded, use: Callable[[Any], Result]) -> Result | Unreadable:
     Image = _pillow("Image")
     try:
-        if isinstance(encoded, Path) and encoded.is_fifo():  # would be waited for, for ever
+        if isinstance(encoded, Path) and encoded.is_fifo():  # reading it would block for ever
             return Unreadable("a pipe, not a file")
         file = BytesIO(encoded) if isinstance(encoded, bytes) else encoded
         with Image.open(file, formats=FORMATS) as image:
@@ -142,22 +141,22 @@ def _pixels(image: Any, form: Form) -> Array:
     orientation = _orientation(image)
     height, width = form.size
     target = (height, width) if _is_sideways(orientation) else (width, height)
-    # A JPEG can be decoded at a fraction of its size; the box is the part that is no padding.
+    # A JPEG can be decoded at a fraction of its size. The box excludes the padding.
     drafted = image.draft(None, (SHARPNESS * target[0], SHARPNESS * target[1]))
     box = drafted[1] if drafted else None
-    plain = _eight_bits(image).convert("RGB" if form.colour else "L")
+    plain = _to_eight_bits(image).convert("RGB" if form.colour else "L")
     resized = plain.resize(target, Image.Resampling.BICUBIC, box, reducing_gap=SHARPNESS)
-    turn = _turns().get(orientation)
+    turn = _list_turns().get(orientation)
     return np.array(resized if turn is None else resized.transpose(turn))
 
 
 def _orientation(image: Any) -> int:
-    if image.format == "TIFF":  # pillow turns these by itself
+    if image.format == "TIFF":  # pillow rotates these by itself
         return 1
     try:
-        # The method of the base class, because that of PNG would decode the image.
+        # The method of the base class: that of PNG would decode the image.
         return int(_pillow("Image").Image.getexif(image).get(ORIENTATION, 1))
-    except BROKEN:  # damaged metadata are no reason to refuse an image
+    except BROKEN:  # an image with damaged metadata is still used
         return 1
 
 
@@ -165,7 +164,7 @@ def _is_sideways(orientation: int) -> bool:
     return orientation in (5, 6, 7, 8)
 
 
-def _turns() -> dict[int, Any]:
+def _list_turns() -> dict[int, Any]:
     turn = _pillow("Image").Transpose
     return {
         2: turn.FLIP_LEFT_RIGHT,
@@ -178,20 +177,20 @@ def _turns() -> dict[int, Any]:
     }
 
 
-def _eight_bits(image: Any) -> Any:
-    """The image without transparency, in a mode of 8 bits a channel."""
+def _to_eight_bits(image: Any) -> Any:
+    """Convert an image to 8 bits per channel without transparency."""
     image.load()
     if image.mode == "F":
-        return _scaled(image, (1, 255, 65535))
+        return _scale_levels(image, (1, 255, 65535))
     if image.mode == "I" and image.format == "TIFF":
-        return _scaled(image, (255, 65535))
+        return _scale_levels(image, (255, 65535))
     if image.mode == "I" or image.mode.startswith("I;16"):
-        return _scaled(image, (65535,))
-    return _on_white(image) if image.has_transparency_data else image
+        return _scale_levels(image, (65535,))
+    return _lay_on_white(image) if image.has_transparency_data else image
 
 
-def _scaled(image: Any, ceilings: tuple[int, ...]) -> Any:
-    """Grey levels scaled to 0..255 by the first ceiling above them all, else by their range."""
+def _scale_levels(image: Any, ceilings: tuple[int, ...]) -> Any:
+    """Scale grey levels to 0..255, by the first ceiling above all of them, else by their range."""
     values = np.asarray(image).astype(np.float64)
     low, high = float(values.min()), float(values.max())
     if not np.isfinite(values).all():
@@ -202,7 +201,7 @@ def _scaled(image: Any, ceilings: tuple[int, ...]) -> Any:
     return _pillow("Image").fromarray(levels.astype(np.uint8))
 
 
-def _on_white(image: Any) -> Any:
+def _lay_on_white(image: Any) -> Any:
     layer = image.convert("RGBA")
     white = _pillow("Image").new("RGBA", layer.size, "white")
     return _pillow("Image").alpha_composite(white, layer)

@@ -1,4 +1,4 @@
-"""Which rows are held out, where the data do not say."""
+"""The choice of held-out rows, where the data do not state a test split."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from cilf.core.types import Array, Bools
 from cilf.errors import BadInput
 
 
-def held_out(y: Array, share: float, *, where: str) -> Bools:
-    """This share of each class, at least one instance, drawn the same way each time.
+def hold_out(y: Array, share: float, *, where: str) -> Bools:
+    """Draw a share of each class, at least one instance, the same at every call.
 
-    >>> held_out(np.array(["a"] * 5 + ["b"] * 10), 0.2, where="example").sum()
+    >>> hold_out(np.array(["a"] * 5 + ["b"] * 10), 0.2, where="example").sum()
     np.int64(3)
     """
     classes, counts = np.unique(y, return_counts=True)
     if counts.min() < 2:
         alone = classes[counts.argmin()].item()
         raise BadInput(
-            f"{where}: class {alone!r} has one instance only, and one is held out: add more of it, "
-            "or leave it out."
+            f"{where}: class {alone!r} has one instance only, but one is held out: add more "
+            "instances, or leave the class out."
         )
     rng = generator(0, "held out")
     chosen = np.zeros(len(y), dtype=bool)

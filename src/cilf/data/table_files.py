@@ -1,4 +1,4 @@
-"""Tables on disk: CSV, TSV, JSON lines and parquet, through pyarrow."""
+"""Tables on disk: CSV, TSV, JSON lines and parquet, read with pyarrow."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from cilf.data.csv_dialect import detect_dialect
 from cilf.errors import BadInput
 
 ROWS_PER_BATCH = 512
-BYTES_PER_BATCH = 2**25  # large photos come fewer at a time
+BYTES_PER_BATCH = 2**25  # fewer rows if they are large
 BYTES_FOR_DIALECT = 2**16
 BLOCK = 2**24  # bytes; no row of a file of text may be longer than this
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    """What pyarrow says about a file, in one line that names the file."""
+def _report_errors(path: Path) -> Iterator[None]:
+    """Report an error of pyarrow in one line that names the file."""
     try:
         yield
     except BadInput:
@@ -34,17 +34,17 @@ def _reading(path: Path) -> Iterator[None]:
 
 def read_csv(path: Path) -> Table:
     """Read a table whose columns are separated by commas unless its header says otherwise."""
-    return _delimited(path, ",")
+    return _read_delimited(path, ",")
 
 
 def read_tsv(path: Path) -> Table:
     """Read a table whose columns are separated by tabs unless its header says otherwise."""
-    return _delimited(path, "\t")
+    return _read_delimited(path, "\t")
 
 
-def _delimited(path: Path, delimiter: str) -> Table:
+def _read_delimited(path: Path, delimiter: str) -> Table:
     csv = arrow("pyarrow.csv")
-    with _reading(path):
+    with _report_errors(path):
         with arrow().input_stream(path) as file:
             dialect = detect_dialect(file.read(BYTES_FOR_DIALECT), default=delimiter)
         parsing = csv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True)
@@ -70,7 +70,7 @@ def _delimited(path: Path, delimiter: str) -> Table:
         values: list[str] = again.column(0).to_pylist()
         return values
 
-    return _in_memory(path, content, written)
+    return _make_table(path, content, written)
 
 
 def _check_header(path: Path, names: Sequence[str]) -> None:
@@ -92,25 +92,25 @@ def _is_number(text: str) -> bool:
 
 def _check_encoding(path: Path, schema: Any) -> None:
     for field in schema:
-        if arrow().types.is_binary(field.type):  # what a column is read as if it is not UTF-8
+        if arrow().types.is_binary(field.type):  # pyarrow reads a column so if it is not UTF-8
             raise BadInput(f"{path}: column {field.name!r} is not UTF-8: save the file as UTF-8.")
 
 
 def read_json_lines(path: Path) -> Table:
     """Read a table with a JSON object in each line."""
     lines = arrow("pyarrow.json")
-    with _reading(path):
+    with _report_errors(path):
         content = lines.read_json(path, read_options=lines.ReadOptions(block_size=BLOCK))
-        return _in_memory(path, content)
+        return _make_table(path, content)
 
 
-def _in_memory(
+def _make_table(
     path: Path, content: Any, written: Callable[[str], list[str]] | None = None
 ) -> Table:
     def batches(columns: Sequence[str]) -> Iterator[Any]:
         return iter(content.select(list(columns)).to_batches(max_chunksize=ROWS_PER_BATCH))
 
-    features = _features(str(path), content.schema)
+    features = _check_features(str(path), content.schema)
     key = {"files": fingerprint([path])}
     return Table(str(path), content.num_rows, features, batches, path.parent, key, written)
 
@@ -121,10 +121,10 @@ def read_parquet_file(path: Path) -> Table:
 
 
 def read_parquet(paths: Sequence[Path], where: str) -> Table:
-    """One table in one or several parquet files, which follow each other."""
+    """Read one table from one or several parquet files, in this order."""
     schemas, counts = [], []
     for path in paths:
-        with _reading(path), _open(path) as file:
+        with _report_errors(path), _open(path) as file:
             schemas.append(file.schema_arrow)
             counts.append(file.metadata.num_rows)
     for path, schema in zip(paths, schemas, strict=True):
@@ -135,13 +135,13 @@ def read_parquet(paths: Sequence[Path], where: str) -> Table:
         for path in paths:
             yield from _parquet_batches(path, list(columns))
 
-    features = _features(where, schemas[0])
+    features = _check_features(where, schemas[0])
     key = {"files": fingerprint(paths)}
     return Table(where, sum(counts), features, batches, paths[0].parent, key)
 
 
 def _parquet_batches(path: Path, columns: list[str]) -> Iterator[Any]:
-    with _reading(path), _open(path) as file:
+    with _report_errors(path), _open(path) as file:
         sizes = [file.metadata.row_group(i).total_byte_size for i in range(file.num_row_groups)]
         bytes_per_row = 1 + sum(sizes) // max(1, file.metadata.num_rows)
         rows = max(1, min(ROWS_PER_BATCH, BYTES_PER_BATCH // bytes_per_row))
@@ -150,19 +150,19 @@ def _parquet_batches(path: Path, columns: list[str]) -> Iterator[Any]:
 
 
 def _open(path: Path) -> Any:
-    """A parquet file that is read piece by piece: a row group of photos may be large."""
+    """Open a parquet file to read it piece by piece: a row group of photos may be large."""
     return arrow("pyarrow.parquet").ParquetFile(path, buffer_size=2**20, pre_buffer=False)
 
 
-def _features(where: str, schema: Any) -> dict[str, Feature]:
+def _check_features(where: str, schema: Any) -> dict[str, Feature]:
     twice = [name for name, count in Counter(schema.names).items() if count > 1]
     if twice:
         raise BadInput(f"{where} has several columns called {twice[0]!r}: rename or remove some.")
-    return hub_features(_description(schema), schema)
+    return describe_features(_read_description(schema), schema)
 
 
-def _description(schema: Any) -> Mapping[str, Any]:
-    """What Hugging Face wrote beside the schema about the columns; nothing if others wrote it."""
+def _read_description(schema: Any) -> Mapping[str, Any]:
+    """Read the description of the columns that Hugging Face stores in the schema."""
     stored = (schema.metadata or {}).get(b"huggingface", b"{}")
     try:
         described = json.loads(stored)["info"]["features"]
@@ -171,8 +171,8 @@ def _description(schema: Any) -> Mapping[str, Any]:
     return described if isinstance(described, dict) else {}
 
 
-def hub_features(described: Mapping[str, Any], schema: Any) -> dict[str, Feature]:
-    """What each column holds: as the hub describes it (``Features.to_dict()``), else by type."""
+def describe_features(described: Mapping[str, Any], schema: Any) -> dict[str, Feature]:
+    """Classify each column by the description of the hub (``Features.to_dict()``), else by type."""
     return {field.name: _feature(described.get(field.name), field.type) for field in schema}
 
 
@@ -182,13 +182,13 @@ def _feature(described: Any, arrow_type: Any) -> Feature:
         return Feature("label", tuple(about.get("names") or ()))
     if about.get("_type") == "Image":
         return Feature("image")
-    return Feature(_kind(arrow_type))
+    return Feature(_classify(arrow_type))
 
 
-def _kind(arrow_type: Any) -> Kind:
+def _classify(arrow_type: Any) -> Kind:
     types = arrow().types
     if types.is_dictionary(arrow_type):
-        return _kind(arrow_type.value_type)
+        return _classify(arrow_type.value_type)
     strings = (types.is_string, types.is_large_string, types.is_string_view)
     if any(check(arrow_type) for check in strings):
         return "text"

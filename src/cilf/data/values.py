@@ -1,4 +1,4 @@
-"""Values of a table's columns as arrays, with the rows that have none they could use."""
+"""The columns of a table as arrays, and the rows that cannot be used."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ import numpy as np
 from cilf.core import validation
 from cilf.core.notices import notice
 from cilf.core.types import Array, Bools, Floats, Label
-from cilf.data.columns import Feature, Table, arrow, as_written, plain_label
+from cilf.data.columns import Feature, Table, arrow, read_as_written, to_label
 from cilf.data.options import Options
 from cilf.errors import BadInput
 
-Bad = dict[int, str]  # row -> what is wrong with it
+Bad = dict[int, str]  # row -> its problem
 
 
-def labels(tables: Sequence[Table], column: str) -> tuple[Array, Bad]:
-    """The labels of tables one after another; those of bad rows mean nothing."""
-    values = list(chain.from_iterable(_labels(table, column) for table in tables))
+def read_labels(tables: Sequence[Table], column: str) -> tuple[Array, Bad]:
+    """Read the labels of all tables; the labels of bad rows are fillers."""
+    values = list(chain.from_iterable(_read_labels(table, column) for table in tables))
     bad = {row: f"{column!r} is missing" for row, value in enumerate(values) if value is None}
     present = {type(value) for value in values if value is not None}
-    if present == {int, str}:  # numbers in one table, names in the other: all of them are names
+    if present == {int, str}:  # ints in one table and strings in the other
         values = [value if value is None else str(value) for value in values]
-    filler: Label = "none" if str in present else 0  # of rows that are refused or left out
+    filler: Label = "none" if str in present else 0  # for rows that are refused or left out
     filled = [filler if value is None else value for value in values]
     name = f"{tables[0].where}: label column {column!r}"
     return validation.labels(filled, n=len(filled), name=name), bad
 
 
-def _labels(table: Table, column: str) -> list[Label | None]:
+def _read_labels(table: Table, column: str) -> list[Label | None]:
     feature = table.features[column]
     if feature.kind in ("image", "vector", "other"):
         raise BadInput(
             f"{table.where}: column {column!r} holds no labels (ints or strings): name another one "
             "with label=... (--label on the command line)."
         )
-    plain = [plain_label(value) for value in as_written(table, column)]
+    plain = [to_label(value) for value in read_as_written(table, column)]
     for row, value in enumerate(plain):
         if isinstance(value, float):
             raise BadInput(
@@ -47,7 +47,7 @@ def _labels(table: Table, column: str) -> list[Label | None]:
             )
     if feature.kind == "label":
         names = _class_names(feature)
-        return [_named(value, names, table.where) for value in plain]  # type: ignore[arg-type]
+        return [_name_label(value, names, table.where) for value in plain]  # type: ignore[arg-type]
     return plain  # type: ignore[return-value]
 
 
@@ -57,10 +57,10 @@ def _class_names(feature: Feature) -> Sequence[Label]:
     return feature.names
 
 
-def _named(value: Label | None, names: Sequence[Label], where: str) -> Label | None:
+def _name_label(value: Label | None, names: Sequence[Label], where: str) -> Label | None:
     if not isinstance(value, int):
         return value
-    if value < 0:  # how the hub marks rows without a label
+    if value < 0:  # rows without a label, on the hub
         return None
     if names and value >= len(names):
         raise BadInput(
@@ -73,36 +73,36 @@ def _is_number(name: str) -> bool:
     return name.isdecimal() and str(int(name)) == name
 
 
-def numbers(tables: Sequence[Table], columns: Sequence[str]) -> tuple[Floats, Bad]:
-    """Columns of numbers as (n, d); a row with a value that float32 cannot hold is bad."""
+def read_numbers(tables: Sequence[Table], columns: Sequence[str]) -> tuple[Floats, Bad]:
+    """Read columns of numbers, (n, d); a row with a value that float32 cannot hold is bad."""
     X = np.empty((sum(table.n_rows for table in tables), len(columns)), dtype=np.float32)
     bad: Bad = {}
     names = [f"column {column!r}" for column in columns]
-    for start, batch in _numbered(tables, columns):
-        values = np.stack([_doubles(batch.column(column)) for column in columns], axis=1)
+    for start, batch in _iterate_batches(tables, columns):
+        values = np.stack([_to_doubles(batch.column(column)) for column in columns], axis=1)
         rows = start + np.arange(len(values))
-        X[rows] = _singles(values)
-        _mark(bad, rows, values, names)
+        X[rows] = _to_singles(values)
+        _note_bad(bad, rows, values, names)
     return X, bad
 
 
-def vectors(tables: Sequence[Table], column: str) -> tuple[Floats, Bad]:
-    """A column of lists as (n, d); a list of another length than the first one's is bad."""
+def read_vectors(tables: Sequence[Table], column: str) -> tuple[Floats, Bad]:
+    """Read a column of lists, (n, d); a list whose length is not that of the first is bad."""
     compute = arrow("pyarrow.compute")
     length = _first_length(tables, column)
     X = np.zeros((sum(table.n_rows for table in tables), length), dtype=np.float32)
     bad: Bad = {}
-    for start, batch in _numbered(tables, [column]):
+    for start, batch in _iterate_batches(tables, [column]):
         lists = batch.column(0)
         lengths = compute.fill_null(compute.list_value_length(lists), 0).to_numpy()
         fits = lengths == length
         rows = start + np.flatnonzero(fits)
-        flat = _doubles(lists.filter(arrow("pyarrow").array(fits)).flatten())
+        flat = _to_doubles(lists.filter(arrow("pyarrow").array(fits)).flatten())
         values = flat.reshape(len(rows), length)
-        X[rows] = _singles(values)
+        X[rows] = _to_singles(values)
         for row in np.flatnonzero(~fits).tolist():
             bad[start + row] = f"column {column!r} holds {lengths[row]} numbers, not {length}"
-        _mark(bad, rows, values, [f"column {column!r}"] * length)
+        _note_bad(bad, rows, values, [f"column {column!r}"] * length)
     return X, bad
 
 
@@ -114,8 +114,8 @@ def _first_length(tables: Sequence[Table], column: str) -> int:
     return first
 
 
-def _doubles(array: Any) -> Array:
-    """Numbers of an arrow array as float64, NaN where there is none."""
+def _to_doubles(array: Any) -> Array:
+    """Convert an arrow array to float64; missing numbers are NaN."""
     pyarrow = arrow()
     if pyarrow.types.is_boolean(array.type):
         array = array.cast(pyarrow.int8())
@@ -123,29 +123,29 @@ def _doubles(array: Any) -> Array:
     return np.asarray(doubles.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _singles(values: Array) -> Floats:
+def _to_singles(values: Array) -> Floats:
     with np.errstate(over="ignore"):
         return values.astype(np.float32)
 
 
-def _mark(bad: Bad, rows: Array, values: Array, names: Sequence[str]) -> None:
-    """Note the rows with a value that is missing or too large; ``names`` are the columns'."""
-    for place, column in np.argwhere(~np.isfinite(_singles(values))).tolist():
+def _note_bad(bad: Bad, rows: Array, values: Array, names: Sequence[str]) -> None:
+    """Note the rows with a missing or too large value; ``names`` are those of the columns."""
+    for place, column in np.argwhere(~np.isfinite(_to_singles(values))).tolist():
         value = values[place, column]
         problem = "missing" if np.isnan(value) else f"{value:g}, which float32 cannot hold"
         bad.setdefault(int(rows[place]), f"{names[column]} is {problem}")
 
 
-def texts(tables: Sequence[Table], column: str) -> tuple[Array, Bad]:
-    """A column of texts as an (n,) array of str objects; a row without a text is bad."""
+def read_texts(tables: Sequence[Table], column: str) -> tuple[Array, Bad]:
+    """Read a column of texts, (n,) str objects; a row without a text is bad."""
     values = chain.from_iterable(table.values(column) for table in tables)
     X = np.array([value or "" for value in values], dtype=object)
     empty = [row for row, text in enumerate(X) if not text.strip()]
     return X, dict.fromkeys(empty, f"column {column!r} holds no text")
 
 
-def usable(where: str, ids: Array, bad: Mapping[int, str], options: Options) -> Bools:
-    """Which rows are kept: all but the bad ones, which are refused unless they may be skipped."""
+def select_usable(where: str, ids: Array, bad: Mapping[int, str], options: Options) -> Bools:
+    """Select all rows but the bad ones; bad rows are refused unless they may be skipped."""
     keep = np.ones(len(ids), dtype=bool)
     if not bad:
         return keep
@@ -153,22 +153,22 @@ def usable(where: str, ids: Array, bad: Mapping[int, str], options: Options) -> 
     count = f"{where}: {len(rows)} of {len(ids)} rows"
     if not options.skip_bad:
         raise BadInput(
-            f"{count} cannot be used: {_shown(rows[:3], ids, bad)}: fill or remove them, or skip "
+            f"{count} cannot be used: {_list(rows[:3], ids, bad)}: fill or remove them, or skip "
             "them (--skip-bad, skip_bad=True)."
         )
     keep[rows] = False
     if not keep.any():
-        raise BadInput(f"{where}: no row can be used: {_shown(rows[:3], ids, bad)}.")
-    notice(f"{count} are skipped: {_shown(rows[:10], ids, bad)}.")
+        raise BadInput(f"{where}: no row can be used: {_list(rows[:3], ids, bad)}.")
+    notice(f"{count} are skipped: {_list(rows[:10], ids, bad)}.")
     return keep
 
 
-def _shown(rows: Sequence[int], ids: Array, bad: Mapping[int, str]) -> str:
+def _list(rows: Sequence[int], ids: Array, bad: Mapping[int, str]) -> str:
     more = ", ..." if len(rows) < len(bad) else ""
     return ", ".join(f"row {ids[row]} ({bad[row]})" for row in rows) + more
 
 
-def _numbered(tables: Sequence[Table], columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
+def _iterate_batches(tables: Sequence[Table], columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
     start = 0
     for table in tables:
         for batch in table.batches(columns):
