@@ -102,10 +102,10 @@ def test_a_run_on_a_folder_of_images(run: Any, folder: Path) -> None:
     about = out.read_run()
     assert about["dataset"]["train_rows"] + about["dataset"]["test_rows"] == 400
     assert about["dataset"]["instance_shape"] == [8, 8]
-    drawing = out.read_snapshot(1)
-    assert drawing is not None
-    assert all((folder / str(name)).is_file() for name in drawing.ids)
-    assert {str(label).split()[0] for label in drawing.truth} == {"digit"}
+    snapshot = out.read_snapshot(1)
+    assert snapshot is not None
+    assert all((folder / str(name)).is_file() for name in snapshot.ids)
+    assert {str(label).split()[0] for label in snapshot.truth} == {"digit"}
 
 
 def test_a_run_on_a_table_of_features(run: Any, table: Path) -> None:
@@ -117,9 +117,9 @@ def test_a_run_on_a_table_of_features(run: Any, table: Path) -> None:
     about = RunFolder.open("here").read_run()
     assert about["dataset"]["instance_shape"] == [64]
     assert about["loading"] == {"label": "digit"}
-    drawing = RunFolder.open("here").read_snapshot(1)
-    assert drawing is not None
-    assert all(str(name).startswith("pixels.csv:") for name in drawing.ids)
+    snapshot = RunFolder.open("here").read_snapshot(1)
+    assert snapshot is not None
+    assert all(str(name).startswith("pixels.csv:") for name in snapshot.ids)
 
 
 def test_a_column_that_has_to_be_named(run: Any, table: Path) -> None:
@@ -166,10 +166,10 @@ def test_a_run_on_texts(run: Any, tmp_path: Path) -> None:
     assert "texts are seen through minilm" in done.err
     folder = RunFolder.open("here")
     assert folder.read_run()["features"] == "minilm"
-    drawing = folder.read_snapshot(1)
-    assert drawing is not None
-    assert set(drawing.texts.tolist()) <= {row.partition(",")[0] for row in rows}
-    assert str(drawing.texts[0]) in (folder.path / "report.html").read_text()
+    snapshot = folder.read_snapshot(1)
+    assert snapshot is not None
+    assert set(snapshot.texts.tolist()) <= {row.partition(",")[0] for row in rows}
+    assert str(snapshot.texts[0]) in (folder.path / "report.html").read_text()
 
 
 def test_auto_says_which_network_photographs_are_seen_through(run: Any, tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def test_json_is_alone_on_standard_output(
     assert (document["failed"], document["items"]["figure2"]["n_missing"]) == ({}, 0)
     assert "1 models to fit besides the cells; expected time unknown" in told.err
     assert "fitting" in told.err
-    # Kept by what the file is: drawing fits nothing, and a changed file is another model.
+    # Kept by what the file is: snapshot fits nothing, and a changed file is another model.
     (kept,) = (out / "maps").iterdir()
     assert run("figure2", "--data", str(few_digits), *mine, "--out", str(out)) == 0
     assert "fitting" not in capsys.readouterr().err

@@ -7,6 +7,7 @@ and none is found; window 4 has three more and finds four clusters, one of which
 from __future__ import annotations
 
 import math
+import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -21,6 +22,7 @@ from cilf.core.random import generator
 from cilf.core.types import Array
 from cilf.data import Split, load_dataset
 from cilf.evaluate.records import RunFolder, Snapshot
+from cilf.report.run import Run
 
 NAN = math.nan
 PER_CLASS = 20
@@ -55,7 +57,7 @@ def build_run(
     folder.write_run(about(names) | changes)
     folder.write_records(records()[:n])
     for window in range(1, n + 1):
-        drawn = drawing(window, names, vectors)
+        drawn = make_snapshot(window, names, vectors)
         folder.write_snapshot(window, as_texts(drawn) if texts else drawn)
     return folder
 
@@ -110,8 +112,8 @@ def records() -> list[WindowRecord]:
     ]  # fmt: skip
 
 
-def drawing(window: int, names: Rename, vectors: bool) -> Snapshot:
-    rng = generator(window, "drawing")
+def make_snapshot(window: int, names: Rename, vectors: bool) -> Snapshot:
+    rng = generator(window, "snapshot")
     classes = KNOWN[window - 1] + NOVEL[window - 1]
     rows = np.concatenate([_rows(c, window) for c in classes])
     train = _digits()
@@ -180,6 +182,30 @@ def _renamed(labels: Array, names: Rename) -> Array:
 def digits_run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     """The four windows, to be read only."""
     return build_run(tmp_path_factory.mktemp("runs") / "digits")
+
+
+@pytest.fixture
+def run(digits_run: RunFolder) -> Run:
+    """The four windows as a report reads them."""
+    return Run.read(digits_run)
+
+
+@pytest.fixture
+def last(run: Run) -> Snapshot:
+    """The last of the four windows."""
+    snapshot = run.snapshot(4)
+    assert snapshot is not None
+    return snapshot
+
+
+@pytest.fixture
+def find_class() -> Callable[[str, str], list[ET.Element]]:
+    """Finds the elements of an SVG image that have a class."""
+
+    def find(svg: str, name: str) -> list[ET.Element]:
+        return [e for e in ET.fromstring(svg).iter() if name in e.get("class", "").split()]
+
+    return find
 
 
 @pytest.fixture(scope="session")

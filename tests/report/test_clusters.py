@@ -1,17 +1,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from cilf.evaluate.records import RunFolder, Snapshot
 from cilf.report.clusters import find_correct, list_clusters
-
-
-@pytest.fixture
-def last(digits_run: RunFolder) -> Snapshot:
-    drawing = digits_run.read_snapshot(4)
-    assert drawing is not None
-    return drawing
 
 
 def test_right_agrees_with_a_slow_reading_of_the_definition(last: Snapshot) -> None:
@@ -27,10 +19,10 @@ def test_right_agrees_with_a_slow_reading_of_the_definition(last: Snapshot) -> N
 
 
 def test_without_clusters_only_known_instances_can_be_right(digits_run: RunFolder) -> None:
-    drawing = digits_run.read_snapshot(3)
-    assert drawing is not None
-    assert np.array_equal(find_correct(drawing), ~drawing.novel)
-    assert list_clusters(drawing) == []
+    snapshot = digits_run.read_snapshot(3)
+    assert snapshot is not None
+    assert np.array_equal(find_correct(snapshot), ~snapshot.novel)
+    assert list_clusters(snapshot) == []
 
 
 def test_clusters_know_size_match_and_share_and_put_right_members_first(last: Snapshot) -> None:

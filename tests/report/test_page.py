@@ -96,17 +96,17 @@ def test_every_link_inside_the_page_has_its_target_and_ids_are_unique(several: P
 
 def test_pictures_have_words_and_tables_have_heads(one: Page) -> None:
     assert all(image["alt"] for image in one.all("img"))
-    drawings = [a for a in one.all("svg") if a.get("aria-hidden") != "true"]
-    assert all(a.get("role") == "img" and a.get("aria-label") for a in drawings)
+    snapshots = [a for a in one.all("svg") if a.get("aria-hidden") != "true"]
+    assert all(a.get("role") == "img" and a.get("aria-label") for a in snapshots)
     assert all(head.get("scope") in ("row", "col") for head in one.all("th"))
 
 
 def test_windows_say_what_was_found(one: Page) -> None:
-    assert "Rightly so: every class in this window was known." in one.text
-    assert "But 2 new classes were there; they stay new until found." in one.text
+    assert "That is right: every class in this window was known." in one.text
+    assert "It missed 2 novel classes, which stay novel until found." in one.text
     assert "matches no class" in one.text
-    assert "62 % of them really are" in one.text
-    assert "Do not belong: 12 of 4" in one.text
+    assert "62 % of its instances belong to it" in one.text
+    assert "Instances of other classes: 12 of 4" in one.text
     assert "Missed: 20 of 6 , 20 of 9" in one.text
     wrong = [a for a in one.all("li") if a.get("class") == "wrong"]
     assert len(wrong) == 12 + 3 + 8
@@ -130,7 +130,7 @@ def test_names_are_text_whatever_they_hold(
     assert '<b>5</b> & "co"' in whole.text
 
 
-def test_vectors_are_drawn_as_strips(make_run: MakeRun, tmp_path: Path) -> None:
+def test_vectors_are_shown_as_strips(make_run: MakeRun, tmp_path: Path) -> None:
     whole = Page(write_report(make_run(tmp_path, vectors=True).path))
     lists = [a.get("class") for a in whole.all("ul")]
     assert "strips" in lists
@@ -152,8 +152,8 @@ def test_texts_are_cards_of_text(texts: Page) -> None:
     assert f"{'long' * 50}…" in texts.text
     assert "got here.…" not in texts.text
     assert "(an empty text)" in texts.text
-    assert "✕ really 4" in texts.text
-    assert "really 6, taken for 3" in texts.text
+    assert "✕ true class 4" in texts.text
+    assert "true class 6, called 3" in texts.text
 
 
 def test_texts_and_paths_are_text_whatever_they_hold(texts: Page) -> None:
@@ -203,7 +203,7 @@ def test_facts_say_how_many_rows_there_were(one: Page, make_run: MakeRun, tmp_pa
     told = make_run(tmp_path, n=1, dataset=part | {"part_of_rows": [50000, 10000]})
     text = Page(write_report(told.path)).text
     rows = "25,000 training and 10,000 test rows, a part of the original 50,000 and 10,000"
-    assert f"Data: {rows}. Starting from" in text
+    assert f"Data: {rows}. cilf started from" in text
     assert f"rows {rows} classes 10 instance text" in text
 
 
@@ -225,10 +225,10 @@ def test_a_run_that_just_began_has_a_page(make_run: MakeRun, tmp_path: Path) -> 
     assert "No window is recorded yet." in whole.text
 
 
-def test_windows_without_a_drawing_say_so(make_run: MakeRun, tmp_path: Path) -> None:
+def test_windows_without_a_snapshot_say_so(make_run: MakeRun, tmp_path: Path) -> None:
     folder = make_run(tmp_path)
     (tmp_path / "windows" / "002.npz").unlink()
-    assert "The run kept no picture of this window." in Page(write_report(folder.path)).text
+    assert "The run kept no snapshot of this window." in Page(write_report(folder.path)).text
 
 
 def test_one_run_gets_a_table_of_windows(make_run: MakeRun, tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def test_what_all_runs_share_is_said_once(several: Path) -> None:
 def test_many_runs_leave_pictures_out_and_say_where_they_are(
     make_run: MakeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(page, "MOST_PICTURED", 1)
+    monkeypatch.setattr(page, "MAX_RUNS_WITH_IMAGES", 1)
     for name in ("a", "b"):
         make_run(tmp_path / name, n=1)
     whole = Page(write_report(tmp_path))
@@ -289,4 +289,4 @@ def test_a_missing_extra_is_named(
 
 
 def test_the_command_quotes_what_a_shell_would_split() -> None:
-    assert "--data 'my data'" in page.command({"learner": "cilf", "data": "my data"})
+    assert "--data 'my data'" in page.format_command({"learner": "cilf", "data": "my data"})

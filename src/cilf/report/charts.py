@@ -7,14 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cilf.core import WindowRecord
+from cilf.evaluate.metric_table import shown_in
 from cilf.report.svg import Svg, element, group, image, label, line
 
-METRICS = {
-    "na": ("NA", "Share of instances put where they belong, known and new counting half each."),
-    "macro_f": ("Macro-F", "F-measure, every class counting the same."),
-    "micro_f": ("Micro-F", "F-measure, every instance counting the same."),
-    "auroc": ("AUROC", "How well the novelty score ranks new above known; 0.5 is chance."),
-}
 LEFT, RIGHT = 34.0, 14.0  # room for the numbers at the axis, and for half a number at the end
 
 
@@ -50,17 +45,17 @@ class _Frame:
 
 
 def plot_counts(records: Sequence[WindowRecord]) -> Svg:
-    """Bars of the true and of the found number of novel classes, side by side in each window."""
+    """Plot the true and the found number of novel classes of each window as bars."""
     most = max([1, *(max(r.n_novel_true, r.n_novel_found) for r in records)])
     width = max(420.0, LEFT + RIGHT + 92.0 * len(records))
     frame = _Frame(len(records), width, top=46, bottom=216, most=most)
     axis = [frame.tick(value) for value in range(0, most + 1, math.ceil(most / 5))]
     pairs = [_pair(record, i, frame) for i, record in enumerate(records)]
-    spoken = "; ".join(_counted(record) for record in records)
-    return frame.image(*axis, *pairs, title=f"Number of new classes per window. {spoken}")
+    text = "; ".join(_describe_counts(record) for record in records)
+    return frame.image(*axis, *pairs, title=f"Number of novel classes per window. {text}")
 
 
-def _counted(record: WindowRecord) -> str:
+def _describe_counts(record: WindowRecord) -> str:
     return f"Window {record.window}: {record.n_novel_true} true, {record.n_novel_found} found"
 
 
@@ -68,10 +63,10 @@ def _pair(record: WindowRecord, i: int, frame: _Frame) -> Svg:
     true, found, x = record.n_novel_true, record.n_novel_found, frame.x(i)
     exact = found == true
     return group(
-        element("title", _counted(record)),
+        element("title", _describe_counts(record)),
         _bar(x - 25, true, frame, "bar true"),
         _bar(x + 3, found, frame, "bar found"),
-        label("✓ exact" if exact else signed(found - true), x, 16,
+        label("✓ exact" if exact else format_signed(found - true), x, 16,
               class_="verdict good" if exact else "verdict off"),
         frame.below(f"window {record.window}", i),
     )  # fmt: skip
@@ -84,38 +79,42 @@ def _bar(x: float, value: int, frame: _Frame, class_: str) -> Svg:
     return group(bar, label(str(value), x + 11, top - 5, class_="value"))
 
 
-def signed(number: int) -> str:
-    """A difference as printed, with a real minus sign.
+def format_signed(number: int) -> str:
+    """Format a difference with its sign.
 
-    >>> signed(2), ascii(signed(-1))
+    >>> format_signed(2), ascii(format_signed(-1))
     ('+2', "'\\\\u22121'")
     """
     return f"{number:+d}".replace("-", "\N{MINUS SIGN}")
 
 
 def plot_metrics(records: Sequence[WindowRecord]) -> list[dict[str, str]]:
-    """One small chart per metric, with its name and what it says."""
+    """Plot a small chart of each metric, with its title and meaning."""
     return [
-        {"name": name, "about": about, "chart": plot_metric(records, field, name)}
-        for field, (name, about) in METRICS.items()
+        {
+            "title": metric.title,
+            "meaning": metric.meaning,
+            "chart": plot_metric(records, name, metric.title),
+        }
+        for name, metric in shown_in("charts").items()
     ]
 
 
-def plot_metric(records: Sequence[WindowRecord], field: str, name: str) -> Svg:
-    """A metric over the windows; where it is undefined the line has a gap."""
-    values = [float(getattr(record, field)) for record in records]
+def plot_metric(records: Sequence[WindowRecord], name: str, title: str) -> Svg:
+    """Plot a metric over the windows; where it is undefined the line has a gap."""
+    values = [record.metric(name) for record in records]
     width = max(260.0, LEFT + RIGHT + 44.0 * len(records))
     frame = _Frame(len(records), width, top=22, bottom=132, most=1)
     axis = [frame.tick(value) for value in (0, 0.5, 1)]
     windows = [frame.below(str(record.window), i) for i, record in enumerate(records)]
-    lines = [_line(part, values, frame) for part in _without_gaps(values)]
-    said = [f"Window {r.window}: {_spoken(v)}" for r, v in zip(records, values, strict=True)]
-    dots = [_dot(i, values, f"{name}, {text}", frame) for i, text in enumerate(said)]
-    return frame.image(*axis, *windows, *lines, *dots, title=f"{name}. {'; '.join(said)}")
+    lines = [_line(places, values, frame) for places in _split_at_gaps(values)]
+    texts = [f"Window {r.window}: {_describe(v)}" for r, v in zip(records, values, strict=True)]
+    dots = [_dot(i, values, f"{title}, {text}", frame) for i, text in enumerate(texts)]
+    return frame.image(*axis, *windows, *lines, *dots, title=f"{title}. {'; '.join(texts)}")
 
 
-def _line(part: list[int], values: list[float], frame: _Frame) -> Svg:
-    path = "L".join(f"{frame.x(i):.1f} {frame.y(values[i]):.1f}" for i in part)
+def _line(places: list[int], values: list[float], frame: _Frame) -> Svg:
+    path = "L".join(f"{frame.x(i):.1f} {frame.y(values[i]):.1f}" for i in places)
     return element("path", class_="line", d=f"M{path}")
 
 
@@ -137,10 +136,10 @@ def _dips(values: list[float], i: int) -> bool:
     return bool(near) and values[i] > 0.2 and all(v > values[i] for v in near)
 
 
-def _without_gaps(values: list[float]) -> list[list[int]]:
-    """The places of the values, in runs of two or more that a line can join.
+def _split_at_gaps(values: list[float]) -> list[list[int]]:
+    """Split the places of the values into runs of two or more that a line can join.
 
-    >>> _without_gaps([1.0, math.nan, 0.5, 0.6, 0.7, math.nan])
+    >>> _split_at_gaps([1.0, math.nan, 0.5, 0.6, 0.7, math.nan])
     [[2, 3, 4]]
     """
     runs: list[list[int]] = [[]]
@@ -156,5 +155,5 @@ def _short(value: float) -> str:
     return f"{value:.2f}".removeprefix("0")
 
 
-def _spoken(value: float) -> str:
+def _describe(value: float) -> str:
     return "not defined" if math.isnan(value) else f"{value:.3f}"

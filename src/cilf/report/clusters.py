@@ -36,27 +36,27 @@ def to_text(labels: Array) -> Array:
     return np.array([str(label) for label in labels.tolist()], dtype=str)
 
 
-def find_correct(drawing: Snapshot) -> Bools:
+def find_correct(snapshot: Snapshot) -> Bools:
     """Whether each instance was put where it belongs.
 
     That is a known one under its class, a novel one in the cluster matched to its class.
     """
-    truth = to_text(drawing.truth)
-    as_known = ~drawing.novel & (to_text(drawing.label) == truth)
+    truth = to_text(snapshot.truth)
+    as_known = ~snapshot.novel & (to_text(snapshot.label) == truth)
     # Cluster -1 picks the "" at the end, which no class is called.
-    in_cluster = np.append(to_text(drawing.matched), "")[drawing.cluster] == truth
-    return np.asarray(np.where(drawing.cluster >= 0, in_cluster, as_known))
+    in_cluster = np.append(to_text(snapshot.matched), "")[snapshot.cluster] == truth
+    return np.asarray(np.where(snapshot.cluster >= 0, in_cluster, as_known))
 
 
-def list_clusters(drawing: Snapshot) -> list[Cluster]:
+def list_clusters(snapshot: Snapshot) -> list[Cluster]:
     """The novel classes found, as the learner numbered them."""
-    correct = find_correct(drawing)
-    sizes = drawing.sizes.tolist()
-    return [_cluster(drawing, correct, index, size) for index, size in enumerate(sizes)]
+    correct = find_correct(snapshot)
+    sizes = snapshot.sizes.tolist()
+    return [_cluster(snapshot, correct, index, size) for index, size in enumerate(sizes)]
 
 
-def _cluster(drawing: Snapshot, correct: Bools, index: int, size: int) -> Cluster:
-    members = np.flatnonzero(drawing.cluster == index)
+def _cluster(snapshot: Snapshot, correct: Bools, index: int, size: int) -> Cluster:
+    members = np.flatnonzero(snapshot.cluster == index)
     members = members[np.argsort(~correct[members], kind="stable")]
-    matched = str(drawing.matched[index]) if index < len(drawing.matched) else ""
+    matched = str(snapshot.matched[index]) if index < len(snapshot.matched) else ""
     return Cluster(index, size, matched, members, int(correct[members].sum()))

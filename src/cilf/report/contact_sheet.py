@@ -75,4 +75,4 @@ def _printable(caption: str) -> str:
 
 
 def _pillow(part: str) -> Any:
-    return optional(f"PIL.{part}", extra="report", purpose="drawing contact sheets")
+    return optional(f"PIL.{part}", extra="report", purpose="snapshot contact sheets")

@@ -65,23 +65,25 @@ class ClusterExemplars:
     form: str  # see ``find_form``
 
 
-def select_exemplars(drawing: Snapshot, styles: Mapping[str, ClassStyle]) -> list[ClusterExemplars]:
+def select_exemplars(
+    snapshot: Snapshot, styles: Mapping[str, ClassStyle]
+) -> list[ClusterExemplars]:
     """Select exemplars of each cluster, wrong members in their proportion."""
-    return [_of_cluster(drawing, cluster, styles) for cluster in list_clusters(drawing)]
+    return [_of_cluster(snapshot, cluster, styles) for cluster in list_clusters(snapshot)]
 
 
-def select_missed(drawing: Snapshot) -> Missed:
+def select_missed(snapshot: Snapshot) -> Missed:
     """Select exemplars of the novel instances that were missed, class by class."""
-    truth = to_text(drawing.truth)
-    rows = np.flatnonzero(drawing.novel & (drawing.cluster < 0))
+    truth = to_text(snapshot.truth)
+    rows = np.flatnonzero(snapshot.novel & (snapshot.cluster < 0))
     rows = rows[np.argsort(truth[rows], kind="stable")]
-    chosen = _thin_out(rows, _limit(drawing, MAX_MISSED)).tolist()
-    return Missed([_exemplar(drawing, i, right=False) for i in chosen], _count(truth[rows]))
+    chosen = _thin_out(rows, _limit(snapshot, MAX_MISSED)).tolist()
+    return Missed([_exemplar(snapshot, i, right=False) for i in chosen], _count(truth[rows]))
 
 
-def find_form(drawing: Snapshot) -> str:
+def find_form(snapshot: Snapshot) -> str:
     """Return how instances are shown: "images", "strips" of one pixel's height, or "texts"."""
-    return {0: "texts", 1: "strips"}.get(drawing.thumbnails.shape[1], "images")
+    return {0: "texts", 1: "strips"}.get(snapshot.thumbnails.shape[1], "images")
 
 
 def shorten(text: str, length: int) -> str:
@@ -110,28 +112,28 @@ def encode_thumbnail(thumbnail: Array) -> str:
 
 
 def _of_cluster(
-    drawing: Snapshot, cluster: Cluster, styles: Mapping[str, ClassStyle]
+    snapshot: Snapshot, cluster: Cluster, styles: Mapping[str, ClassStyle]
 ) -> ClusterExemplars:
-    chosen = _thin_out(cluster.members, _limit(drawing, MAX_EXEMPLARS)).tolist()
-    exemplars = [_exemplar(drawing, i, str(drawing.truth[i]) == cluster.matched) for i in chosen]
+    chosen = _thin_out(cluster.members, _limit(snapshot, MAX_EXEMPLARS)).tolist()
+    exemplars = [_exemplar(snapshot, i, str(snapshot.truth[i]) == cluster.matched) for i in chosen]
     more = max(0, cluster.size - len(exemplars))
-    strangers = _count(to_text(drawing.truth[cluster.members[cluster.n_right :]]))
+    strangers = _count(to_text(snapshot.truth[cluster.members[cluster.n_right :]]))
     style = styles.get(cluster.matched)
-    return ClusterExemplars(cluster, style, exemplars, more, strangers, find_form(drawing))
+    return ClusterExemplars(cluster, style, exemplars, more, strangers, find_form(snapshot))
 
 
-def _limit(drawing: Snapshot, images: int) -> int:
-    return min(images, MAX_TEXTS) if find_form(drawing) == "texts" else images
+def _limit(snapshot: Snapshot, images: int) -> int:
+    return min(images, MAX_TEXTS) if find_form(snapshot) == "texts" else images
 
 
 def _count(names: Array) -> list[tuple[str, int]]:
     return Counter(names.tolist()).most_common()
 
 
-def _exemplar(drawing: Snapshot, i: int, right: bool) -> Exemplar:
-    image = encode_thumbnail(drawing.thumbnails[i]) if drawing.thumbnails[i].size else ""
-    id_, truth, label = (str(of[i]) for of in (drawing.ids, drawing.truth, drawing.label))
-    text = str(drawing.texts[i])
+def _exemplar(snapshot: Snapshot, i: int, right: bool) -> Exemplar:
+    image = encode_thumbnail(snapshot.thumbnails[i]) if snapshot.thumbnails[i].size else ""
+    id_, truth, label = (str(of[i]) for of in (snapshot.ids, snapshot.truth, snapshot.label))
+    text = str(snapshot.texts[i])
     excerpt = f"{text}…" if len(text) >= LONGEST_EXCERPT else text
     return Exemplar(image, excerpt, id_, truth, label, right)
 

@@ -1,4 +1,4 @@
-"""The two grids of a run: which class came when, and what is remembered after each window."""
+"""The two heat maps of a run: which class comes when, and hold-out accuracy by window."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cilf.report.tables import MISSING, format_cell
 
 @dataclass(frozen=True)
 class HeatmapCell:
-    """A cell of a grid: how it looks, what it says, what it means in words."""
+    """A cell of a heat map: its state, its text, and what it means."""
 
     state: str
     text: str = ""
@@ -22,7 +22,7 @@ class HeatmapCell:
     strength: float = 0.0  # 0..1, how strongly it is coloured
 
 
-_AHEAD = HeatmapCell("ahead", "", "has not come yet")
+_NOT_YET = HeatmapCell("ahead", "", "has not come yet")
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class StreamRow:
 
 @dataclass(frozen=True)
 class AccuracyRow:
-    """A group of classes that arrived together."""
+    """The classes that arrived together."""
 
     name: str
     classes: str
@@ -44,52 +44,54 @@ class AccuracyRow:
 
 
 def make_stream_heatmap(run: Run) -> list[StreamRow]:
-    """A row per class, in order of arrival."""
+    """Make a row for each class, in order of arrival."""
     most = max((n for window in run.planned for n in window.counts.values()), default=1)
-    untold = [_untold(run, window) for window in range(1, len(run.planned) + 1)]
-    return [_stream_row(run, name, most, untold) for name in run.classes]
+    unlearned = [_unlearned(run, window) for window in range(1, len(run.planned) + 1)]
+    return [_stream_row(run, name, most, unlearned) for name in run.classes]
 
 
-def _stream_row(run: Run, name: str, most: int, untold: list[set[str]]) -> StreamRow:
+def _stream_row(run: Run, name: str, most: int, unlearned: list[set[str]]) -> StreamRow:
     started = name in run.initial
-    cells = [HeatmapCell("initial", "●", "labelled from the start") if started else _AHEAD]
-    for window, again in zip(run.planned, untold, strict=True):
+    cells = [HeatmapCell("initial", "●", "labelled from the start") if started else _NOT_YET]
+    for window, again in zip(run.planned, unlearned, strict=True):
         starts = name in window.novel
         started = started or starts
         cells.append(_stream_cell(window.counts.get(name, 0), most, starts, started, name in again))
     return StreamRow(name, run.styles[name], cells)
 
 
-def _stream_cell(count: int, most: int, starts: bool, started: bool, untold: bool) -> HeatmapCell:
+def _stream_cell(
+    count: int, most: int, starts: bool, started: bool, unlearned: bool
+) -> HeatmapCell:
     if starts:
-        return HeatmapCell("novel", f"★ {count}", f"new here, {count} instances", count / most)
-    if count and untold:
+        return HeatmapCell("novel", f"★ {count}", f"novel, {count} instances", count / most)
+    if count and unlearned:
         meaning = f"{count} instances, still unknown to the learner"
-        return HeatmapCell("untold", f"☆ {count}", meaning, count / most)
+        return HeatmapCell("unlearned", f"☆ {count}", meaning, count / most)
     if count:
         return HeatmapCell("present", str(count), f"known, {count} instances", count / most)
     if started:
         return HeatmapCell("gone", MISSING, "no instances in this window")
-    return _AHEAD
+    return _NOT_YET
 
 
-def _untold(run: Run, window: int) -> set[str]:
-    """The classes of a window that came earlier but that the learner was never told about."""
-    drawing = run.drawing(window)
-    if drawing is None:
+def _unlearned(run: Run, window: int) -> set[str]:
+    """Find the classes of a window that came earlier and that the learner does not know."""
+    snapshot = run.snapshot(window)
+    if snapshot is None:
         return set()
-    novel = {str(label) for label in np.unique(drawing.truth[drawing.novel]).tolist()}
+    novel = {str(label) for label in np.unique(snapshot.truth[snapshot.novel]).tolist()}
     return novel - set(run.planned[window - 1].novel)
 
 
 def make_accuracy_heatmap(run: Run) -> list[AccuracyRow]:
-    """A row per group of classes that arrived together, a column per recorded window."""
+    """Make a row for the classes that arrived together, with a cell for each window."""
     groups = sorted({g for record in run.records for g in record.holdout_accuracy})
     return [_accuracy_row(run, group) for group in groups if run.group(group)]
 
 
 def _accuracy_row(run: Run, group: int) -> AccuracyRow:
-    name = "First classes" if group == 0 else f"New in window {group}"
+    name = "Initial classes" if group == 0 else f"Novel in window {group}"
     values = [record.holdout_accuracy.get(group) for record in run.records]
     return AccuracyRow(name, ", ".join(run.group(group)), [_accuracy_cell(v) for v in values])
 

@@ -4,32 +4,41 @@ from __future__ import annotations
 
 import importlib
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from cilf.core import WindowRecord
 from cilf.core.files import replace_file
 from cilf.errors import BadConfig
+from cilf.evaluate.metric_table import METRICS
 from cilf.evaluate.records import find_runs
-from cilf.report import charts, exemplars, heatmaps, scatter, summary
+from cilf.evaluate.summary import summarize
+from cilf.report import charts, exemplars, heatmaps, scatter
 from cilf.report.clusters import find_correct, to_text
+from cilf.report.description import (
+    describe_data,
+    describe_run,
+    format_percent,
+    list_data_facts,
+)
 from cilf.report.paper_items import INDEX, read_paper_items
 from cilf.report.run import Run
-from cilf.report.summary import Summary, percent
+from cilf.report.run_tables import make_run_table, make_window_footer, make_window_table
 from cilf.report.tables import Table, format_cell, is_missing
 
 SHAREABLE = ("data", "scenario", "scale")
 FACTS = ("scale", "query", "strategy", "propagate", "n_novel", "started", "commit")
-MOST_PICTURED = 8  # runs on one page that get maps and contact sheets
+TILES = ("na", "auroc", "k_exact", "holdout_first", "holdout_all")  # metrics at the top
+MAX_RUNS_WITH_IMAGES = 8  # on one page
 
 
 def write_report(folder: str | Path) -> Path:
     """Write ``report.html`` and the tables of the run, or of the runs, in this folder.
 
     A single run gets ``windows.{md,csv,tex}``, several get ``runs.{md,csv,tex}`` and a page for
-    each in its own folder. Tables and figures of the paper that lie in the folder are shown
-    first, however many runs there are. Nothing is run again. Returns the path of the page.
+    each in its own folder. Tables and figures of the paper in the folder come first, however many
+    runs there are. Nothing is run again. Returns the path of the page.
     """
     _require_extra()
     root = Path(folder)
@@ -38,7 +47,8 @@ def write_report(folder: str | Path) -> Path:
     runs = [Run.read(found) for found in find_runs(root)] if has_runs else []
     several = len(runs) > 1 or of_paper
     names = [_name_below(root, run) for run in runs]
-    table = summary.run_table(runs, names) if several else summary.window_table(runs[0])
+    summaries = [summarize(run.records) for run in runs]
+    table = make_run_table(runs, names, summaries) if several else make_window_table(runs[0])
     table.write(root, "runs" if several else "windows")
     page = root / "report.html"
     if several:
@@ -79,91 +89,87 @@ def _render(root: Path, runs: Sequence[Run], names: Sequence[str], overview: Tab
     )  # fmt: skip
     environment.filters |= {
         "show": format_cell,
-        "percent": percent,
+        "percent": format_percent,
         "missing": is_missing,
-        "signed": charts.signed,
+        "signed": charts.format_signed,
     }
-    pictured = len(runs) <= MOST_PICTURED
-    views = [_view(run, name, pictured) for run, name in zip(runs, names, strict=True)]
+    with_images = len(runs) <= MAX_RUNS_WITH_IMAGES
+    views = [_view(run, name, with_images) for run, name in zip(runs, names, strict=True)]
     title = runs[0].name if overview is None else f"{len(runs)} runs"
     return environment.get_template("report.html.j2").render(
         title=title,
         overview=overview,
         views=views,
-        pictured=pictured,
+        with_images=with_images,
         shared=_shared(runs),
         paper_items=read_paper_items(root),
     )
 
 
 def _shared(runs: Sequence[Run]) -> dict[str, str]:
-    """What is the same in every run: said once, not in every row."""
+    """Find what is the same in every run: it is said once, not in every row."""
     values = {key: {format_cell(run.about.get(key)) for run in runs} for key in SHAREABLE}
     return {key: found.pop() for key, found in values.items() if len(found) == 1}
 
 
-def _view(run: Run, name: str, pictured: bool) -> dict[str, Any]:
-    """Everything the template says about a run."""
-    numbers = Summary.of(run)
+def _view(run: Run, name: str, with_images: bool) -> dict[str, Any]:
+    """Collect what the template says about a run."""
+    summary = summarize(run.records)
     return {
         "name": name,
         "run": run,
         "about": run.about,
-        "summary": numbers,
-        "sentence": summary.sentence(run, numbers),
-        "rows": summary.data_rows(run.dataset),
-        "tiles": _tiles(numbers),
-        "table": summary.window_table(run),
+        "summary": summary,
+        "sentence": describe_run(run, summary),
+        "rows": describe_data(run.dataset),
+        "tiles": _tiles(summary),
+        "table": make_window_table(run),
+        "footer": make_window_footer(summary),
         "stream": heatmaps.make_stream_heatmap(run),
         "counts": charts.plot_counts(run.records),
         "metrics": charts.plot_metrics(run.records),
-        "windows": [_window_view(run, record) for record in run.records] if pictured else [],
+        "windows": [_window_view(run, record) for record in run.records] if with_images else [],
         "accuracy": heatmaps.make_accuracy_heatmap(run),
-        "made": _made(run),
-        "command": command(run.about),
+        "provenance": _provenance(run),
+        "command": format_command(run.about),
     }
 
 
-def _tiles(s: Summary) -> list[tuple[str, str, str]]:
-    """(what, value, in other words)."""
-    exact = f"{s.n_exact} / {s.n_windows}" if s.n_windows else format_cell(None)
+def _tiles(summary: Mapping[str, float]) -> list[tuple[str, str, str]]:
+    """(title, value, meaning) of the metrics at the top of the page."""
     return [
-        ("Mean NA", format_cell(s.na), "known and new put where they belong"),
-        ("Mean AUROC", format_cell(s.auroc), "new ranked above known; 0.5 is chance"),
-        ("Count exact", exact, "windows with the right number of new classes"),
-        ("First classes", percent(s.holdout_first), "hold-out accuracy after the last window"),
-        ("All classes", percent(s.holdout_all), "hold-out accuracy after the last window"),
+        (METRICS[name].title, format_cell(summary[name]), METRICS[name].meaning) for name in TILES
     ]
 
 
 def _window_view(run: Run, record: WindowRecord) -> dict[str, Any]:
-    drawing = run.drawing(record.window)
-    view: dict[str, Any] = {"record": record, "drawn": drawing is not None}
-    if drawing is None:
+    snapshot = run.snapshot(record.window)
+    view: dict[str, Any] = {"record": record, "has_snapshot": snapshot is not None}
+    if snapshot is None:
         return view
-    truth = to_text(drawing.truth)
-    novel = set(truth[drawing.novel].tolist())
+    truth = to_text(snapshot.truth)
+    novel = set(truth[snapshot.novel].tolist())
     present = [name for name in run.classes if name in truth]
     return view | {
-        "map": scatter.plot_embedding(drawing, record.window, run.styles),
-        "clusters": exemplars.select_exemplars(drawing, run.styles),
-        "form": exemplars.find_form(drawing),
-        "missed": exemplars.select_missed(drawing),
+        "map": scatter.plot_embedding(snapshot, record.window, run.styles),
+        "clusters": exemplars.select_exemplars(snapshot, run.styles),
+        "form": exemplars.find_form(snapshot),
+        "missed": exemplars.select_missed(snapshot),
         "legend": [
             (name, run.styles[name].legend_key(name in novel), name in novel) for name in present
         ],
-        "n_drawn": len(truth),
-        "n_wrong": int((~find_correct(drawing)).sum()),
+        "n_instances": len(truth),
+        "n_wrong": int((~find_correct(snapshot)).sum()),
     }
 
 
-def _made(run: Run) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Blocks of (name, value): what it takes to make the run again."""
+def _provenance(run: Run) -> list[tuple[str, list[tuple[str, str]]]]:
+    """List what it takes to make the run again, as blocks of (name, value)."""
     about = run.about
     facts = {key: about.get(key) for key in FACTS}
     blocks = {
         "Run": facts,
-        "Data": summary.data_facts(run.dataset) | _seen_through(run),
+        "Data": list_data_facts(run.dataset) | _features(run),
         "Learner's parameters": about.get("parameters") or {},
         "Stream's arguments": about.get("stream") or {},
         "Versions": about.get("versions") or {},
@@ -180,10 +186,10 @@ def _plain(value: Any) -> str:
     return str(value)
 
 
-def command(about: dict[str, Any]) -> str:
-    """What makes the run again.
+def format_command(about: dict[str, Any]) -> str:
+    """Format the command that makes the run again.
 
-    >>> command({"learner": "cilf", "data": "digits", "scenario": "single", "seed": 3})
+    >>> format_command({"learner": "cilf", "data": "digits", "scenario": "single", "seed": 3})
     'cilf run --learner cilf --data digits --scenario single --seed 3'
     """
     given = [("learner", about.get("learner_path") or about.get("learner"))]
@@ -196,6 +202,6 @@ def command(about: dict[str, Any]) -> str:
     return " ".join(["cilf run", *options])
 
 
-def _seen_through(run: Run) -> dict[str, str]:
+def _features(run: Run) -> dict[str, str]:
     features = run.about.get("features")
-    return {"seen through": f"{features} (pre-trained, frozen)"} if features else {}
+    return {"features": f"{features} (pre-trained, frozen)"} if features else {}

@@ -1,4 +1,4 @@
-"""One run as a report sees it: what run.json says, the records, the drawings."""
+"""One run as a report sees it: what run.json says, the records, the snapshots."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Run:
             return self.initial
         return self.planned[arrival - 1].novel if arrival <= len(self.planned) else ()
 
-    def drawing(self, window: int) -> Snapshot | None:
+    def snapshot(self, window: int) -> Snapshot | None:
         """What the run kept of a window, if anything."""
         return self.folder.read_snapshot(window)
 

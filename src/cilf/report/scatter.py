@@ -14,20 +14,20 @@ from cilf.report.clusters import Cluster, find_correct, list_clusters, to_text
 from cilf.report.svg import Svg, closed, element, group, label
 
 WIDTH, HEIGHT, MARGIN = 520.0, 420.0, 26.0
-MOST_NAMED = 20  # classes that are named on the map; more would cover it
+MAX_NAMED = 20  # classes whose names are on the map; more would cover it
 NAME_REACH = 40.0  # how far from the middle of a class its name may be
-STRAY = 3.0  # times the median distance from the middle: farther ones would blow up an outline
+MAX_DISTANCE = 3.0  # in median distances from the middle; outlines leave out what is farther
 
 
-def plot_embedding(drawing: Snapshot, window: int, styles: Mapping[str, ClassStyle]) -> Svg:
+def plot_embedding(snapshot: Snapshot, window: int, styles: Mapping[str, ClassStyle]) -> Svg:
     """Plot a window: discs are known classes, rings novel ones, dashed outlines clusters."""
-    places = _fit_to_page(drawing.map)
-    found = list_clusters(drawing)
-    points = _points(drawing, places, styles, found)
+    places = _fit_to_page(snapshot.map)
+    found = list_clusters(snapshot)
+    points = _points(snapshot, places, styles, found)
     outlines = [_outline(places[c.members], c) for c in found if len(c.members)]
     badges = [_badge(places[c.members], c) for c in found if len(c.members)]
-    named = _class_names(drawing, places)
-    title = f"Map of window {window}: {len(places)} instances, {len(found)} new classes found"
+    named = _class_names(snapshot, places)
+    title = f"Map of window {window}: {len(places)} instances, {len(found)} clusters"
     return element(
         "svg", *outlines, *points, *named, *badges, class_="map", role="img", aria_label=title,
         viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}",
@@ -44,47 +44,49 @@ def _fit_to_page(map_: Floats) -> Array:
 
 
 def _points(
-    drawing: Snapshot, places: Array, styles: Mapping[str, ClassStyle], found: list[Cluster]
+    snapshot: Snapshot, places: Array, styles: Mapping[str, ClassStyle], found: list[Cluster]
 ) -> list[Svg]:
-    truth, correct = to_text(drawing.truth), find_correct(drawing)
+    truth, correct = to_text(snapshot.truth), find_correct(snapshot)
     # Novel ones on top: they are fewer, and what one looks for.
-    order = np.argsort(drawing.novel, kind="stable").tolist()
+    order = np.argsort(snapshot.novel, kind="stable").tolist()
     drawn = []
     for i in order:
-        hover = element("title", _story(drawing, i, found))
+        hover = element("title", _describe(snapshot, i, found))
         style, (x, y) = styles[truth[i]], places[i].tolist()
-        novel = bool(drawing.novel[i])
+        novel = bool(snapshot.novel[i])
         shape = style.plot(x, y, 4.4 if novel else 3.4, class_="novel" if novel else "known")
         cross = () if correct[i] else (_cross(x, y),)
         drawn.append(group(hover, shape, *cross, class_="pt"))
     return drawn
 
 
-def _class_names(drawing: Snapshot, places: Array) -> list[Svg]:
+def _class_names(snapshot: Snapshot, places: Array) -> list[Svg]:
     """The name of each class above its instances, so that colour is not all there is."""
-    truth = to_text(drawing.truth)
+    truth = to_text(snapshot.truth)
     present = np.unique(truth).tolist()
-    if len(present) > MOST_NAMED:
+    if len(present) > MAX_NAMED:
         return []
-    return [_class_name(n, places[truth == n], bool(drawing.novel[truth == n].any()))
-            for n in present]  # fmt: skip
+    return [_class_name(name, places[truth == name]) for name in present]
 
 
-def _class_name(name: str, places: Array, novel: bool) -> Svg:
+def _class_name(name: str, places: Array) -> Svg:
     core = _core(places)
     x, middle = np.median(core, axis=0).tolist()
     top = max(float(core[:, 1].min()), middle - NAME_REACH)
     y = max(14.0, top - 10)
     short = name if len(name) <= 14 else name[:13] + "…"
-    return label(short, x, y, class_="name new" if novel else "name")
+    return label(short, x, y, class_="name")
 
 
-def _story(drawing: Snapshot, i: int, found: list[Cluster]) -> str:
-    cluster = int(drawing.cluster[i])
-    new = " (new)" if drawing.novel[i] else ""
-    called = f"new class {found[cluster].number}" if cluster >= 0 else f"known: {drawing.label[i]}"
-    excerpt = f"{drawing.texts[i]}\n" if drawing.texts[i] else ""
-    return f"{excerpt}{drawing.ids[i]}\ntrue class: {drawing.truth[i]}{new}\nfound: {called}"
+def _describe(snapshot: Snapshot, i: int, found: list[Cluster]) -> str:
+    cluster = int(snapshot.cluster[i])
+    novel = " (novel)" if snapshot.novel[i] else ""
+    known = f"known: {snapshot.label[i]}"
+    detected = f"cluster {found[cluster].number}" if cluster >= 0 else known
+    excerpt = f"{snapshot.texts[i]}\n" if snapshot.texts[i] else ""
+    return (
+        f"{excerpt}{snapshot.ids[i]}\ntrue class: {snapshot.truth[i]}{novel}\ndetected: {detected}"
+    )
 
 
 def _cross(x: float, y: float) -> Svg:
@@ -93,7 +95,7 @@ def _cross(x: float, y: float) -> Svg:
 
 
 def _outline(places: Array, cluster: Cluster) -> Svg:
-    hover = element("title", f"New class {cluster.number}: {cluster.size} instances")
+    hover = element("title", f"Cluster {cluster.number}: {cluster.size} instances")
     core = _core(places)
     try:
         corners = core[ConvexHull(core).vertices]
@@ -109,13 +111,13 @@ def _outline(places: Array, cluster: Cluster) -> Svg:
 
 def _core(places: Array) -> Array:
     distance = np.linalg.norm(places - np.median(places, axis=0), axis=1)
-    return np.asarray(places[distance <= STRAY * np.median(distance)])
+    return np.asarray(places[distance <= MAX_DISTANCE * np.median(distance)])
 
 
 def _badge(places: Array, cluster: Cluster) -> Svg:
     x, y = np.median(places, axis=0).tolist()
     return group(
-        element("title", f"New class {cluster.number}"),
+        element("title", f"Cluster {cluster.number}"),
         element("circle", cx=x, cy=y, r=11),
         label(str(cluster.number), x, y + 4.6),
         class_="badge",

@@ -82,14 +82,12 @@ def _write_window_maps(inputs: Inputs) -> list[Path]:
         runs = _select_one_stream(select_data(inputs.results, data))
         rows: dict[str, dict[str, Map]] = {}
         for learner, run in runs.items():
-            drawings = {f"window {r.window}": run.drawing(r.window) for r in run.records}
-            kept = {column: drawing for column, drawing in drawings.items() if drawing is not None}
+            snapshots = {f"window {r.window}": run.snapshot(r.window) for r in run.records}
+            kept = {column: each for column, each in snapshots.items() if each is not None}
             if kept and RAW not in rows:
-                rows[RAW] = {column: _map_pixels(drawing) for column, drawing in kept.items()}
+                rows[RAW] = {column: _map_pixels(each) for column, each in kept.items()}
             if kept:
-                rows[learner] = {
-                    column: _map_embedding(drawing) for column, drawing in kept.items()
-                }
+                rows[learner] = {column: _map_embedding(each) for column, each in kept.items()}
         if rows:
             figure = plot_maps(rows, next(iter(runs.values())).classes)
             name = name_file(inputs.name, data, inputs.results)
@@ -104,14 +102,14 @@ def _select_one_stream(results: Results) -> dict[str, Run]:
     return {cell.name: runs[seed] for cell, runs in results.items() if seed in runs}
 
 
-def _map_embedding(drawing: Snapshot) -> Map:
-    return _limit_classes(Map(drawing.map, drawing.truth.astype(str), drawing.novel))
+def _map_embedding(snapshot: Snapshot) -> Map:
+    return _limit_classes(Map(snapshot.map, snapshot.truth.astype(str), snapshot.novel))
 
 
-def _map_pixels(drawing: Snapshot) -> Map:
-    pixels = drawing.thumbnails.reshape(len(drawing.ids), -1).astype(np.float32)
+def _map_pixels(snapshot: Snapshot) -> Map:
+    pixels = snapshot.thumbnails.reshape(len(snapshot.ids), -1).astype(np.float32)
     places = flat_map(pixels, derived_seed(0, RAW))
-    return _limit_classes(Map(places, drawing.truth.astype(str), drawing.novel))
+    return _limit_classes(Map(places, snapshot.truth.astype(str), snapshot.novel))
 
 
 def _limit_classes(map_: Map) -> Map:

@@ -1,0 +1,89 @@
+"""The tables of a report: one row for each window of a run, or for each of several runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from cilf.core import WindowRecord
+from cilf.evaluate.metric_table import METRICS, shown_in, value_after
+from cilf.report.run import Run
+from cilf.report.tables import Cell, Table, format_cell
+
+WINDOW_HEAD = ("window", "true K", "found K")
+PROPAGATED = ("propagated", "of these right")  # columns of runs that propagate answers
+RUN_HEAD = ("learner", "data", "scenario", "scale", "seed")
+TOTALS = ("queried", "seconds")
+
+
+def make_window_table(run: Run) -> Table:
+    """Make a table with a row for each window."""
+    propagated = any(record.n_propagated for record in run.records)
+    titles = [metric.title for metric in shown_in("windows").values()]
+    columns = (*WINDOW_HEAD, *titles, *TOTALS, *(PROPAGATED if propagated else ()))
+    rows = tuple(_window_row(record, propagated) for record in run.records)
+    return Table(f"Windows of {run.name}", columns, rows)
+
+
+def make_window_footer(summary: Mapping[str, float]) -> list[str]:
+    """Make the cells below the columns of metrics and totals: means over windows, and sums."""
+    means = [
+        format_cell(summary[name]) if metric.of_window else ""
+        for name, metric in shown_in("windows").items()
+    ]
+    propagated = [str(summary["n_propagated"]), format_cell(summary["propagated_right"])]
+    totals = [str(summary["n_queried"]), format_cell(summary["seconds"], 1)]
+    return [*means, *totals, *(propagated if summary["n_propagated"] else [])]
+
+
+def make_run_table(
+    runs: Sequence[Run], names: Sequence[str], summaries: Sequence[Mapping[str, float]]
+) -> Table:
+    """Make a table with a row for each run; the best of those on the same stream is bold."""
+    titles = [metric.title for metric in shown_in("runs").values()]
+    columns = ("run", *RUN_HEAD, "windows", *titles, *TOTALS)
+    rows = tuple(map(_run_row, runs, names, summaries))
+    return Table("Runs", columns, rows, _find_best(runs, summaries, columns))
+
+
+def _window_row(record: WindowRecord, propagated: bool) -> tuple[Cell, ...]:
+    return (
+        record.window, record.n_novel_true, record.n_novel_found,
+        *(value_after(name, record) for name in shown_in("windows")),
+        record.n_queried, round(record.seconds_detect + record.seconds_update, 2),
+        *((record.n_propagated, record.propagated_right) if propagated else ()),
+    )  # fmt: skip
+
+
+def _run_row(run: Run, name: str, summary: Mapping[str, float]) -> tuple[Cell, ...]:
+    return (
+        name, *(run.about.get(key) for key in RUN_HEAD), summary["n_windows"],
+        *(summary[metric] for metric in shown_in("runs")),
+        summary["n_queried"], round(summary["seconds"], 2),
+    )  # fmt: skip
+
+
+def _find_best(
+    runs: Sequence[Run], summaries: Sequence[Mapping[str, float]], columns: tuple[str, ...]
+) -> frozenset[tuple[int, int]]:
+    streams = [_stream(run) for run in runs]
+    best = set()
+    for stream in set(streams):
+        same = [row for row, other in enumerate(streams) if other == stream]
+        if len(same) < 2:
+            continue
+        for name, metric in shown_in("runs").items():
+            values = {row: summaries[row][name] for row in same}
+            best |= {(row, columns.index(metric.title)) for row in _best_rows(values, name)}
+    return frozenset(best)
+
+
+def _best_rows(values: Mapping[int, float], metric: str) -> list[int]:
+    defined = {row: value for row, value in values.items() if not math.isnan(value)}
+    choose = max if METRICS[metric].higher_is_better else min
+    return [row for row, value in defined.items() if value == choose(defined.values())]
+
+
+def _stream(run: Run) -> tuple[str, ...]:
+    """What must agree before two runs are compared; seeds may differ."""
+    return tuple(str(run.about.get(key)) for key in ("data", "scenario", "scale"))
