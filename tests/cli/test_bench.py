@@ -79,8 +79,8 @@ def test_a_failing_cell_is_told_and_makes_exit_code_1(run: Any, grid: str) -> No
         ([], GRID.replace("one-svm", "mine.py:Mine"), "cannot read mine.py"),
         (["--engine", "rai"], GRID, "unknown engine 'rai': did you mean 'ray'"),
         (["--jobs", "0"], GRID, "jobs is 0: give a whole number of at least 1"),
-        (["--address", "auto"], GRID, "--address is for --engine ray"),
-        (["--gpu-share", "0.5"], GRID, "--gpu-share is for --engine ray"),
+        (["--address", "auto"], GRID, "address is for engine ray, not local"),
+        (["--gpu-share", "0.5"], GRID, "gpu_share is for engine ray, not local"),
         (["--engine", "ray", "--gpu-share", "-1"], GRID, "gpu_share is -1"),
     ],
 )

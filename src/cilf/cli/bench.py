@@ -17,8 +17,6 @@ from cilf.cli.options import (
     Json,
     TensorBoard,
 )
-from cilf.core import validation
-from cilf.errors import BadConfig
 
 if TYPE_CHECKING:
     from cilf.benchmark.bench import Bench
@@ -39,10 +37,11 @@ def bench(
 ) -> None:
     """Run every cell of a grid that is not done yet; stopped or killed, it goes on."""
     from cilf.benchmark.bench import Bench
+    from cilf.benchmark.engines import make_engine
     from cilf.benchmark.grid import read_grid
     from cilf.evaluate.tensorboard import require_tensorboard
 
-    runner = make_engine(engine, jobs, address, gpu_share)
+    runner = make_engine(engine, jobs, address=address, gpu_share=gpu_share)
     runner.check()
     if tensorboard:
         require_tensorboard()
@@ -51,19 +50,6 @@ def bench(
     _show(opened, grid, as_json)
     if opened.count("failed"):
         raise typer.Exit(FAILED)
-
-
-def make_engine(
-    name: str, jobs: int | None, address: str | None, gpu_share: float | None
-) -> Engine:
-    from cilf.benchmark.engines import ENGINES, LocalEngine, RayEngine
-
-    if validation.one_of("engine", name, ENGINES) == "ray":
-        return RayEngine(jobs, address=address, gpu_share=gpu_share or 0.0)
-    for option, value in (("--address", address), ("--gpu-share", gpu_share)):
-        if value is not None:
-            raise BadConfig(f"{option} is for --engine ray: give that too, or leave it out.")
-    return LocalEngine(jobs)
 
 
 def run_bench(bench: Bench, engine: Engine, *, tensorboard: bool = False) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cilf.cli import terminal
-from cilf.cli.bench import FAILED, make_engine, run_bench, show_failed
+from cilf.cli.bench import FAILED, run_bench, show_failed
 from cilf.cli.options import Address, EngineName, GpuShare, Jobs, Json
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def paper(
     as_json: Json = False,
 ) -> None:
     """Make tables and figures of the paper: run what is missing, then draw."""
+    from cilf.benchmark.engines import make_engine
     from cilf.benchmark.paper.items import select_items
     from cilf.benchmark.paper.make import open_bench, write_items
     from cilf.benchmark.paper.setup import Setup
@@ -55,7 +56,7 @@ def paper(
     setup = Setup.of(scale=scale, data=data, seeds=seed, learners=learner)
     wanted = select_items(items)
     out = out or Path("runs") / f"paper-{scale}"
-    runner = make_engine(engine, jobs, address, gpu_share)
+    runner = make_engine(engine, jobs, address=address, gpu_share=gpu_share)
     bench = open_bench(wanted, setup, out)
     if not draw:
         runner.check()

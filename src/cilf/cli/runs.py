@@ -24,6 +24,7 @@ from cilf.cli.options import (
     require_outside,
 )
 from cilf.errors import BadConfig
+from cilf.query.strategies import RANDOM, STRATEGIES
 
 if TYPE_CHECKING:
     from cilf.benchmark import RunConfig
@@ -75,8 +76,8 @@ def run(
     ] = None,
     strategy: Annotated[
         str,
-        typer.Option(help="Whom to ask about: random, representative, uncertain or mixed."),
-    ] = "random",
+        typer.Option(help=f"Which instances to query: {', '.join(STRATEGIES)}."),
+    ] = RANDOM,
     propagate: Annotated[
         float | None,
         typer.Option(

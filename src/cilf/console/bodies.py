@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from cilf.query import STRATEGIES
+
 LARGEST = 2**31 - 1  # that a column of the store holds
 
 
@@ -21,7 +23,10 @@ Version = Annotated[int | None, Field(ge=0, le=LARGEST)]
 Text = Annotated[str, Field(max_length=1000), AfterValidator(_printable)]
 Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_printable)]
 Budget = Annotated[int, Field(ge=0, le=1_000_000)]
-Strategy = Literal["random", "representative", "uncertain", "mixed"]
+Strategy = Annotated[
+    str,
+    Field(pattern=f"^({'|'.join(STRATEGIES)})$", json_schema_extra={"enum": [*STRATEGIES]}),
+]
 Format = Literal["csv", "jsonl", "label-studio"]
 
 

@@ -21,6 +21,7 @@ from cilf.console.guard import LOGIN, Access
 from cilf.console.service import Console
 from cilf.console.store import DONE, FAILED, PENDING, QUEUED, RUNNING, UNDONE, Job
 from cilf.errors import CilfError
+from cilf.query import STRATEGIES
 
 HERE = File(__file__).parent
 FILES = {  # the colours and letters are those of the reports
@@ -260,6 +261,7 @@ def _ask_view(console: Console, window: int, strategy: str) -> dict[str, Any]:
     return {
         "asked": asked,
         "strategy": strategy,
+        "strategies": list(STRATEGIES),
         "questions": instances_json(console, window, rows),
     }
 
