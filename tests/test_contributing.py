@@ -80,7 +80,7 @@ def test_the_learner_it_shows_is_checked_run_resumed_reported_and_loaded(
 
 
 @pytest.mark.usefixtures("metrics")
-def test_the_metric_it_shows_is_in_records_and_summaries(run: Any) -> None:
+def test_the_metric_it_shows_is_in_records_summaries_and_tables(run: Any) -> None:
     register("Add a metric")
     command = ("run", "--learner", "iforest", "--data", "digits", "--out", "runs/mine")
     done = run(*command, "--set", "stream.n_windows=1", "--json")
@@ -88,3 +88,6 @@ def test_the_metric_it_shows_is_in_records_and_summaries(run: Any) -> None:
     value = record.extra["novel_precision"]
     assert 0 < value < 1
     assert json.loads(done.out)["summary"]["novel_precision"] == value
+    run("report", "runs/mine")
+    head, _, row = Path("runs/mine/windows.md").read_text(encoding="utf-8").splitlines()[2:]
+    assert head.split(" | ").index("novel precision") == row.split(" | ").index(f"{value:.3f}")
