@@ -23,6 +23,7 @@ import torch
 from cilf import CILF
 from cilf.benchmark.provenance import provenance
 from cilf.data import load_dataset
+from cilf.learners.cilf import Detector
 
 RESULT = Path(__file__).parent / "results" / "detect.json"
 TARGET = 2.0  # times the seconds with the number given
@@ -57,7 +58,7 @@ def fit_learner(case: Case, epochs: int) -> tuple[CILF, np.ndarray]:
     initial = np.concatenate([of_class[: case.initial] for of_class in rows[: case.n_known]])
     end = case.initial + case.window
     window = np.concatenate([of_class[case.initial : end] for of_class in rows])
-    learner = CILF(backbone=case.backbone, epochs=epochs, k_max=K_MAX)
+    learner = CILF(backbone=case.backbone, epochs=epochs, detector=Detector(k_max=K_MAX))
     return learner.fit(dataset.train.X[initial], y[initial]), dataset.train.X[window]
 
 

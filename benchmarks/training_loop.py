@@ -27,9 +27,10 @@ from torch.nn import functional as F
 
 from cilf.benchmark.provenance import provenance
 from cilf.core.random import torch_generator
-from cilf.nn import losses, training
+from cilf.learners.cilf import losses
+from cilf.nn import training
 from cilf.nn.network import Network, as_tensor, embed, make_network
-from cilf.nn.prototypes import annealed, class_means
+from cilf.nn.prototypes import anneal, class_means
 
 RESULT = Path(__file__).parent / "results" / "training_loop.json"
 CASES: dict[str, tuple[int, ...]] = {"grey 28x28": (28, 28), "colour 32x32": (32, 32, 3)}
@@ -69,7 +70,7 @@ def our_loop(network: Network, x: Tensor, y: Tensor, n_epochs: int) -> Loop:
     settings = training.Settings(n_epochs, LEARNING_RATE, MOMENTUM, WEIGHT_DECAY)
     for epoch in training.epochs(network, x, batches, objective, settings, seed=0, purpose="fit"):
         means, counts = class_means(epoch.z, y[epoch.rows], N_CLASSES)
-        prototypes = annealed(prototypes, means, counts, BETA)
+        prototypes = anneal(prototypes, means, counts, BETA)
         yield epoch.loss
 
 

@@ -45,7 +45,7 @@ def test_every_grid_of_a_page_can_be_read() -> None:
         Path(name).write_text(text, encoding="utf-8")
     assert len(read_grid("compare.toml").cells()) == 12
     cells = read_grid("weights.toml").cells()
-    assert [cell.config.parameters["lambda2"] for cell in cells] == [0.1, 1.0, 0.1, 1.0]
+    assert [cell.config.parameters["loss__lambda2"] for cell in cells] == [0.1, 1.0, 0.1, 1.0]
 
 
 def done(command: str, capsys: pytest.CaptureFixture[str]) -> str:

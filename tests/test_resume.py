@@ -17,7 +17,7 @@ from cilf.evaluate import RunFolder
 
 QUICK = {
     "iforest": {"n_estimators": 50},
-    "cilf": {"epochs": 3, "update_epochs": 2, "detect_epochs": 2, "detect_steps": 5, "k_max": 3},
+    "cilf": {"epochs": 3, "update_epochs": 2, "detector__k_max": 3},
 }
 PATIENCE = 120.0  # seconds until a process that does not get there is given up
 

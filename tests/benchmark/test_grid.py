@@ -74,7 +74,7 @@ def test_an_override_wins_and_what_it_leaves_out_stays() -> None:
 def test_vary_tries_every_combination() -> None:
     weights = {
         "name": "weights", "only": {"learner": "cilf"},
-        "vary": {"parameters": {"lambda1": [0.1, 1.0], "lambda2": [0.1, 1.0]},
+        "vary": {"parameters": {"loss": {"lambda1": [0.1, 1.0], "lambda2": [0.1, 1.0]}},
                  "stream": {"n_quiet": [0, 1]}},
     }  # fmt: skip
     table = {"learner": "cilf", "data": "digits", "plain": False, "override": [weights]}

@@ -58,8 +58,10 @@ class Toy(Learner):
 
     def _detect(self, X, n_novel):
         novelty = self._novelty(X)
-        marked = novel_clusters.at_least(n_novel or 0, novelty > self.reach * self._radius, novelty)
-        cluster, curve = novel_clusters.split_marked(
+        marked = novel_clusters.take_at_least(
+            n_novel or 0, novelty > self.reach * self._radius, novelty
+        )
+        cluster, curve = novel_clusters.cluster_novel(
             torch.from_numpy(self._embed(X)), marked, n_novel,
             k_max=4, least_silhouette=0.3, generator=torch_generator(self.seed, "detect"),
         )  # fmt: skip

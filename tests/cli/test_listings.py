@@ -15,7 +15,7 @@ from cilf.evaluate import RunFolder
 
 pytest.importorskip("pyarrow")
 
-HASTY = ["--set", "epochs=3", "--set", "detect_epochs=1", "--set", "update_epochs=2"]
+HASTY = ["--set", "epochs=3", "--set", "update_epochs=2"]
 
 
 @pytest.fixture

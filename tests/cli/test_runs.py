@@ -214,7 +214,7 @@ def test_learners_are_listed(run: Any) -> None:
 def test_the_demo_replaces_itself_but_no_other_run(
     run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hasty = {"width": 4, "k_max": 3, "epochs": 1, "detect_epochs": 0, "update_epochs": 1}
+    hasty = {"width": 4, "epochs": 1, "update_epochs": 1, "detector__k_max": 3}
     monkeypatch.setitem(SCALES["smoke"], "digits", Setting({"window_size": 6}, hasty))
     for _ in range(2):
         done = run("demo")

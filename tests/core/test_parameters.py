@@ -47,6 +47,7 @@ def test_parameters_of_parts_are_named_after_both() -> None:
         ({"rule__share": 0.1}, Owner(rule=Rule(share=0.1))),
         ({"rule": {"share": 0.1}}, Owner(rule=Rule(share=0.1))),
         ({"rule": "other"}, Owner(rule=OtherRule())),
+        ({"rule__size": 5, "rule__name": "other"}, Owner(rule=OtherRule(size=5))),
         ({"rule__size": 5, "rule": "other"}, Owner(rule=OtherRule(size=5))),
         ({"rule": {"name": "other", "size": 5}}, Owner(rule=OtherRule(size=5))),
         ({"rule": OtherRule(size=4), "rule__size": 5}, Owner(rule=OtherRule(size=5))),

@@ -95,7 +95,7 @@ def test_unlabelled_data_go_to_detect_and_predict(kind: str, tmp_path: Path) -> 
     new = load_instances(path)
     assert isinstance(new, Instances)
     assert len(new) == len(new.X) == 30
-    learner = CILF(epochs=1, detect_epochs=1, backbone="mlp").fit(*data.train)
+    learner = CILF(epochs=1, backbone="mlp").fit(*data.train)
     assert len(learner.detect(new.X)) == len(learner.predict(new.X)) == len(new.ids)
 
 

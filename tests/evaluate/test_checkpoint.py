@@ -14,6 +14,7 @@ from cilf.errors import BadConfig, BadInput
 from cilf.evaluate import RunFolder, checkpoint, run_stream
 from cilf.evaluate.checkpoint import first_difference
 from cilf.learners import CILF, Learner
+from cilf.learners.cilf import Detector
 from cilf.learners.iforest import IForest
 from cilf.stream import Stream, multiple_novel
 
@@ -99,10 +100,7 @@ def test_files_cut_short_are_done_again(
 
 def test_a_network_goes_on_exactly(stream: Stream, tmp_path: Path) -> None:
     def quick() -> Learner:
-        return CILF(
-            width=4, epochs=2, update_epochs=1, detect_epochs=1, detect_steps=3, k_max=3,
-            memory_size=60,
-        )  # fmt: skip
+        return CILF(width=4, epochs=2, update_epochs=1, memory_size=60, detector=Detector(k_max=3))
 
     whole = untimed(list(run_stream(quick(), stream)))
     records = run_stream(quick(), stream, resume=tmp_path)

@@ -21,7 +21,7 @@ from cilf.nn import image_models
 from cilf.nn.pretrained import Extractor
 from cilf.nn.training import Training
 
-QUICK: dict[str, Any] = {"epochs": 5, "update_epochs": 5, "detect_epochs": 2, "detect_steps": 5}
+QUICK: dict[str, Any] = {"epochs": 5, "update_epochs": 5}
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ import pytest
 from sklearn.ensemble import IsolationForest
 from sklearn.metrics import adjusted_rand_score
 
-from cilf.clustering.class_count import largest
+from cilf.clustering.validity_curve import largest
 from cilf.errors import BadConfig
 from cilf.learners.iforest import IForest
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cilf.core.types import Ints
-from cilf.nn.memory import Memory, even_quotas, herding, set_aside
+from cilf.nn.memory import Memory, even_quotas, set_aside
 
 NOTHING = np.zeros(0, dtype=np.int64)
 some_labels = st.lists(st.integers(0, 4), min_size=1, max_size=40)
@@ -114,28 +114,3 @@ def test_setting_aside_is_random_and_seeded() -> None:
     first, again, other = (set_aside(y, 10, rng(seed), NOTHING)[1].tolist() for seed in (0, 0, 1))
     assert first == again
     assert first != other
-
-
-def test_herding_keeps_the_mean_of_a_class_better_than_chance() -> None:
-    points = rng(1).normal(size=(60, 4)) + 3
-    off = np.linalg.norm(points[herding(points, 6)].mean(0) - points.mean(0))
-    by_chance = [
-        np.linalg.norm(points[rng(seed).permutation(60)[:6]].mean(0) - points.mean(0))
-        for seed in range(50)
-    ]
-    assert off < min(by_chance)
-
-
-def test_herding_takes_each_instance_once_and_no_more_than_there_are() -> None:
-    points = np.zeros((5, 2))
-    assert sorted(herding(points, 9).tolist()) == [0, 1, 2, 3, 4]
-    assert len(herding(points, 0)) == 0
-
-
-def test_a_herded_memory_keeps_its_quotas_and_draws_nothing() -> None:
-    memory = remembered([0] * 9 + [1] * 2 + [2] * 7)
-    draws = rng()
-    before = draws.bit_generator.state
-    kept = memory.rebalanced(9, draws, np.asarray(memory.X))
-    assert counts(kept.y) == {0: 3, 1: 2, 2: 3}
-    assert draws.bit_generator.state == before

@@ -17,12 +17,12 @@ from cilf.nn.backbones import Factory
 from cilf.nn.network import (
     Network,
     as_tensor,
+    backbone_features,
     embed,
     make_network,
     resolve_device,
     tensor_shape,
     to_numpy,
-    views,
 )
 
 CPU = torch.device("cpu")
@@ -169,25 +169,9 @@ def test_batches_make_no_difference(instance_shape: tuple[int, ...], batch_size:
 
 def test_embedding_is_the_head_on_the_features() -> None:
     net = network((8, 8))
-    z, features, _ = views(net, as_tensor(some(5, (8, 8)), CPU))
+    x = as_tensor(some(5, (8, 8)), CPU)
+    z, features = embed(net, x), backbone_features(net, x)
     assert torch.allclose(features @ net.head.weight.T + net.head.bias, z, atol=1e-5)
-
-
-def test_inputs_are_scaled_vectors_or_what_the_patches_of_images_look_like() -> None:
-    vectors = torch.randn(4, 24, generator=torch.Generator().manual_seed(0))
-    assert torch.equal(views(network((24,)), vectors)[2], vectors)
-    net = network((24, 5, 3))
-    x = as_tensor(some(40, (24, 5, 3)), CPU)
-    net.standardise(x)
-    net.learn_inputs(x, torch.Generator().manual_seed(0))
-    assert net.patches is not None
-    assert bool(net.patches.filters.any())
-    assert torch.equal(views(net, x)[2], net.patches(net.scaled(x)))
-
-
-def test_inputs_that_are_handed_in_are_not_made_again() -> None:
-    x, made = as_tensor(some(5, (8, 8)), CPU), torch.randn(5, 3)
-    assert views(network((8, 8)), x, made)[2] is made
 
 
 @pytest.mark.parametrize("instance_shape", INSTANCES)
@@ -306,15 +290,3 @@ def test_directions_share_one_deviation(length: float) -> None:
     net.standardise(as_tensor(X, CPU))
     common = float(np.sqrt(((X - X.mean(0)) ** 2).mean()))
     np.testing.assert_allclose(net.std.numpy(), common, rtol=1e-4)
-
-
-def test_embeddings_can_be_brought_to_one_length() -> None:
-    X = as_tensor(np.random.default_rng(0).normal(size=(7, 5)).astype(np.float32), CPU)
-    free, bound = (
-        make_network("mlp", (5,), embedding_size=6, width=8, length=length, seed=0, device=CPU)
-        for length in (None, 3.0)
-    )
-    lengths = torch.linalg.vector_norm(embed(bound, X), dim=1)
-    assert torch.allclose(lengths, torch.full((7,), 3.0))
-    along = torch.nn.functional.cosine_similarity(embed(free, X), embed(bound, X))
-    assert torch.allclose(along, torch.ones(7))

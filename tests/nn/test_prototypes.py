@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from cilf.nn.prototypes import annealed, class_means
+from cilf.nn.prototypes import anneal, class_means
 
 N_CLASSES = 4
 some_labels = st.lists(st.integers(0, N_CLASSES - 1), max_size=15)
@@ -43,7 +43,7 @@ def test_class_means_pass_gradients_and_keep_the_type() -> None:
 @pytest.mark.parametrize("beta", [0.0, 0.8, 1.0])
 def test_seen_classes_move_and_the_others_stay(beta: float) -> None:
     old, means = points(3), points(3, seed=1)
-    moved = annealed(old, means, torch.tensor([5.0, 0.0, 1.0]), beta)
+    moved = anneal(old, means, torch.tensor([5.0, 0.0, 1.0]), beta)
     assert torch.equal(moved[1], old[1])
     for label in (0, 2):
         for feature in range(3):
@@ -54,5 +54,5 @@ def test_seen_classes_move_and_the_others_stay(beta: float) -> None:
 def test_annealing_leaves_the_old_prototypes_alone() -> None:
     old = points(3)
     before = old.clone()
-    annealed(old, points(3, seed=1), torch.ones(3), 0.5)
+    anneal(old, points(3, seed=1), torch.ones(3), 0.5)
     assert torch.equal(old, before)

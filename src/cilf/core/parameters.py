@@ -95,20 +95,25 @@ def resolve_changes(owner: Parametrised, title: str, changes: Mapping[str, Any])
         if is_nested:
             nested.setdefault(name, {})[inner] = value
         else:
-            values[name] = _resolve_part(owner, title, name, value)
+            is_change = isinstance(getattr(owner, name), Part) and isinstance(value, str | Mapping)
+            values[name] = _change_part(owner, title, name, value) if is_change else value
     for name, changed in nested.items():
         part = values.get(name, getattr(owner, name))
         if not isinstance(part, Part):
             raise BadConfig(f"{name} of {title} has no parameters of its own: set {name} itself.")
-        values[name] = part._replace(f"{name!r} of {title}", changed)
+        values[name] = _change_part(owner, title, name, changed, part)
     return values
 
 
-def _resolve_part(owner: Parametrised, title: str, name: str, value: Any) -> Any:
-    """The value itself, or the part that a name or a mapping means."""
-    part = getattr(owner, name)
-    if not isinstance(part, Part) or not isinstance(value, str | Mapping):
-        return value
+def _change_part(
+    owner: Parametrised,
+    title: str,
+    name: str,
+    value: str | Mapping[str, Any],
+    part: Part | None = None,
+) -> Part:
+    """The part that a name or a mapping means, which starts from this part or the owner's."""
+    part = part or getattr(owner, name)
     changes = {NAME: value} if isinstance(value, str) else dict(value)
     if NAME in changes:
         known = owner.alternatives.get(name, {})

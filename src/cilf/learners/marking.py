@@ -73,15 +73,15 @@ class MarkingLearner(Learner):
             embedding=seen.points,
         )
 
-    def _split(self, seen: Marks, n_novel: int | None) -> novel_clusters.Split:
+    def _split(self, seen: Marks, n_novel: int | None) -> novel_clusters.Clustering:
         draws = torch_generator(self.seed, "detect", self._n_updates)
         points = torch.from_numpy(seen.points)
         if self.cluster_all:
-            return novel_clusters.split_all(
+            return novel_clusters.cluster_window(
                 points, seen.marked, len(self._classes), n_novel, k_max=self.k_max, generator=draws
             )
-        marked = novel_clusters.at_least(n_novel or 0, seen.marked, seen.novelty)
-        return novel_clusters.split_marked(
+        marked = novel_clusters.take_at_least(n_novel or 0, seen.marked, seen.novelty)
+        return novel_clusters.cluster_novel(
             points, marked, n_novel,
             k_max=self.k_max, least_silhouette=self.least_silhouette, generator=draws,
         )  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cilf.core.types import Array, Floats, Ints
+from cilf.core.types import Array, Ints
 
 
 @dataclass(frozen=True)
@@ -42,43 +42,15 @@ class Memory:
         """Only these instances."""
         return Memory(self.X[rows], self.y[rows])
 
-    def rebalanced(
-        self, size: int, rng: np.random.Generator, embeddings: Floats | None = None
-    ) -> Memory:
-        """At most ``size`` instances: each class keeps an even share of what it has.
-
-        That share is random, or, given the ``embeddings`` of the instances, by herding.
-        """
+    def rebalanced(self, size: int, rng: np.random.Generator) -> Memory:
+        """At most ``size`` instances: each class keeps a random, even share of what it has."""
         classes = np.unique(self.y)
         quotas = even_quotas(size, len(classes))
         kept = []
         for label, quota in zip(classes, quotas, strict=True):
             members = np.flatnonzero(self.y == label)
-            order = (
-                rng.permutation(len(members))
-                if embeddings is None
-                else (herding(embeddings[members], quota))
-            )
-            kept.append(members[order[:quota]])
+            kept.append(members[rng.permutation(len(members))[:quota]])
         return self.rows(np.sort(np.concatenate(kept))) if kept else self
-
-
-def herding(points: Floats, n: int) -> Ints:
-    """Rows of up to ``n`` points, chosen one by one so that their mean stays near that of all.
-
-    >>> herding(np.array([[0.0], [1.0], [2.0], [9.0]]), 2).tolist()
-    [2, 1]
-    """
-    mean = points.mean(0)
-    total, left = np.zeros_like(mean), np.arange(len(points))
-    chosen: list[int] = []
-    for count in range(1, min(n, len(points)) + 1):
-        off = np.square(mean - (total + points[left]) / count).sum(1)
-        pick = int(off.argmin())
-        chosen.append(int(left[pick]))
-        total = total + points[left[pick]]
-        left = np.delete(left, pick)
-    return np.array(chosen, dtype=np.int64)
 
 
 def even_quotas(size: int, n_classes: int) -> list[int]:

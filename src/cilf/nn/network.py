@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import normalize
 
 from cilf.core import validation
 from cilf.core.random import isolated_torch
@@ -13,11 +12,9 @@ from cilf.core.types import Array, Floats
 from cilf.errors import BadConfig
 from cilf.nn.backbones import Factory, make_backbone
 from cilf.nn.image_models import ImageNetwork
-from cilf.nn.patches import PatchDictionary
 
-FARTHEST = 1e6  # deviations from the mean; squares of what lies beyond would not be finite
-ENOUGH_IMAGES = 4000  # to find typical patches in
-SAME_LENGTH = 1e-3  # how much the lengths of vectors may differ that are directions
+FARTHEST = 1e6  # from the mean; squares of larger ones would not be finite
+LENGTH_TOLERANCE = 1e-3  # by which the lengths of directions may differ
 
 
 class Network(nn.Module):
@@ -26,18 +23,10 @@ class Network(nn.Module):
     mean: Tensor
     std: Tensor
 
-    def __init__(
-        self,
-        backbone: nn.Module,
-        shape: tuple[int, ...],
-        embedding_size: int,
-        length: float | None = None,
-    ) -> None:
+    def __init__(self, backbone: nn.Module, shape: tuple[int, ...], embedding_size: int) -> None:
         super().__init__()
         self.backbone = backbone
-        self.length = length  # that every embedding is brought to; None leaves them as they are
         self.head = nn.Linear(_n_features(backbone, shape), embedding_size)
-        self.patches = PatchDictionary(shape) if len(shape) == 3 else None
         self.register_buffer("mean", torch.zeros(shape[0]))
         self.register_buffer("std", torch.ones(shape[0]))
 
@@ -48,7 +37,7 @@ class Network(nn.Module):
     def embedding(self, features: Tensor) -> Tensor:
         """(n, f) features of the backbone -> (n, embedding size)."""
         embedding: Tensor = self.head(features)
-        return embedding if self.length is None else self.length * normalize(embedding, dim=1)
+        return embedding
 
     def features(self, x: Tensor) -> Tensor:
         """What the backbone sees in raw inputs: (n, f), before the head."""
@@ -64,11 +53,6 @@ class Network(nn.Module):
         per_channel = (1, -1) + (1,) * (x.ndim - 2)
         scaled = (x.float() - self.mean.view(per_channel)) / self.std.view(per_channel)
         return scaled.clamp(-FARTHEST, FARTHEST)
-
-    def inputs(self, x: Tensor) -> Tensor:
-        """Raw inputs without what was learned from labels: typical patches, or scaled vectors."""
-        scaled = self.scaled(x)
-        return scaled if self.patches is None else self.patches(scaled)
 
     def standardise(self, X: Tensor) -> None:
         """Take mean and deviation of each feature (vectors) or channel (images) from ``X``.
@@ -86,12 +70,6 @@ class Network(nn.Module):
         self.mean.copy_(X.mean(dim=axes))
         self.std.copy_(torch.where(std > 1e-6 * self.mean.abs(), std, 1.0))
 
-    def learn_inputs(self, X: Tensor, draws: torch.Generator) -> None:
-        """Take the typical patches from a part of ``X``, if these are images."""
-        if self.patches is not None:
-            some = torch.randperm(len(X), generator=draws)[:ENOUGH_IMAGES].to(X.device)
-            self.patches.learn(self.scaled(X[some]), draws)
-
     @property
     def device(self) -> torch.device:
         return self.mean.device
@@ -103,7 +81,7 @@ def _are_directions(X: Tensor) -> bool:
         return False
     lengths = torch.linalg.vector_norm(X, dim=1)
     usual = torch.tensor([1.0, X.shape[1] ** 0.5], device=X.device)
-    return bool((lengths[:, None] / usual - 1).abs().amax(0).min() <= SAME_LENGTH)
+    return bool((lengths[:, None] / usual - 1).abs().amax(0).min() <= LENGTH_TOLERANCE)
 
 
 def make_network(
@@ -112,14 +90,13 @@ def make_network(
     *,
     embedding_size: int,
     width: int | None,
-    length: float | None = None,
     seed: int,
     device: torch.device,
 ) -> Network:
     """A network for instances of this shape ((d,), (h, w) or (h, w, c)), weights from the seed."""
     shape = tensor_shape(instance_shape)
     with isolated_torch(seed, "weights"):
-        network = Network(make_backbone(backbone, shape, width), shape, embedding_size, length)
+        network = Network(make_backbone(backbone, shape, width), shape, embedding_size)
     if len(shape) == 3:
         network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return network.to(device)
@@ -174,21 +151,6 @@ def backbone_features(network: Network, X: Tensor, batch_size: int = 512) -> Ten
     features = torch.cat([network.features(batch) for batch in torch.split(X, batch_size)])
     network.train(was_training)
     return features
-
-
-@torch.no_grad()
-def views(
-    network: Network, X: Tensor, inputs: Tensor | None = None, batch_size: int = 512
-) -> list[Tensor]:
-    """Every instance three times: its embedding, the backbone's features, its inputs.
-
-    The ``inputs`` (see :meth:`Network.inputs`) do not change in training: whoever has them can
-    hand them in. The network is in evaluation mode.
-    """
-    features = backbone_features(network, X, batch_size)
-    if inputs is None:
-        inputs = torch.cat([network.inputs(batch) for batch in torch.split(X, batch_size)])
-    return [network.embedding(features), features, inputs]
 
 
 def to_numpy(tensor: Tensor) -> Floats:

@@ -18,7 +18,7 @@ def class_means(
     return sums / torch.where(total > 0, total, 1.0)[:, None], total
 
 
-def annealed(old: Tensor, means: Tensor, counts: Tensor, beta: float) -> Tensor:
+def anneal(old: Tensor, means: Tensor, counts: Tensor, beta: float) -> Tensor:
     """beta * old + (1 - beta) * mean for every class that was seen; the others stay."""
     moved = beta * old + (1 - beta) * means
     return torch.where((counts > 0)[:, None], moved, old)

@@ -1,4 +1,4 @@
-"""The one training loop: a generator that trains for an epoch, then lets its caller look."""
+"""The one training loop: a generator that yields after each epoch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from cilf.core.random import isolated_torch, torch_generator
 from cilf.errors import BadConfig
 from cilf.nn.augment import AUGMENTATIONS, make_augmentation
 from cilf.nn.network import Network
-from cilf.nn.rotation import RotationTask
 
 Objective = Callable[[Tensor, Tensor], Tensor]
 """(embeddings of a batch, their row numbers) -> loss."""
@@ -133,24 +132,24 @@ def epochs(
     *,
     seed: int,
     purpose: str,
-    task: RotationTask | None = None,
     pull: Pull | None = None,
 ) -> Iterator[Epoch]:
     """Train ``network`` on rows of ``X``, and yield after each epoch.
 
     The caller may use the epoch's embeddings (to anneal prototypes, say) before the next one
     starts, and may stop early by leaving the loop. The network comes back in evaluation mode.
-    A ``task`` is trained along. A ``pull`` moves the weights after every step.
+    A ``pull`` moves the weights after every step.
     """
-    trained = [*network.parameters(), *(task.parameters() if task else [])]
     optimizer = torch.optim.SGD(
-        trained,
+        network.parameters(),
         lr=settings.learning_rate,
         momentum=settings.momentum,
         nesterov=settings.momentum > 0,
         weight_decay=settings.weight_decay,
     )
-    instances = _instances(X, settings.augmentation, torch_generator(seed, purpose, "augmentation"))
+    instances = _make_loader(
+        X, settings.augmentation, torch_generator(seed, purpose, "augmentation")
+    )
     best, stale = math.inf, 0
     try:
         for number in range(settings.epochs):
@@ -158,8 +157,8 @@ def epochs(
                 group["lr"] = settings.rate(number)
             with isolated_torch(seed, purpose, "dropout", number):
                 done = _one_epoch(
-                    network, instances, batches(number), objective, task, optimizer,
-                    settings, number, pull,
+                    network, instances, batches(number), objective, optimizer, settings, number,
+                    pull,
                 )  # fmt: skip
             if not math.isfinite(done.loss):
                 raise BadConfig(
@@ -175,12 +174,12 @@ def epochs(
         network.eval()
 
 
-def _instances(
-    X: Tensor, augmentation: str | None, draws: torch.Generator
+def _make_loader(
+    X: Tensor, augmentation: str | None, generator: torch.Generator
 ) -> Callable[[Tensor], Tensor]:
-    """Row numbers -> these instances of ``X``, augmented if asked for."""
+    """Row numbers -> these instances of ``X``, augmented."""
     augment = make_augmentation(augmentation, X)
-    return lambda rows: X[rows] if augment is None else augment(X[rows], draws)
+    return lambda rows: X[rows] if augment is None else augment(X[rows], generator)
 
 
 def _one_epoch(
@@ -188,7 +187,6 @@ def _one_epoch(
     instances: Callable[[Tensor], Tensor],
     batches: Iterable[Tensor],
     objective: Objective,
-    task: RotationTask | None,
     optimizer: torch.optim.Optimizer,
     settings: Settings,
     number: int,
@@ -199,15 +197,8 @@ def _one_epoch(
     seen: list[Tensor] = []
     for rows in batches:
         network.train(len(rows) > 1)  # one instance has no batch statistics
-        x = instances(rows)
-        if task is None:
-            z = network(x)
-            loss = objective(z, rows)
-        else:  # one pass for both: their batch statistics are the same
-            copies, turns = task.turned(x)
-            features = network.features(torch.cat([x, copies]))
-            z = network.embedding(features[: len(x)])
-            loss = objective(z, rows) + task(features[len(x) :], turns)
+        z = network(instances(rows))
+        loss = objective(z, rows)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         if settings.clip is not None:

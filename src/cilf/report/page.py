@@ -10,6 +10,7 @@ from typing import Any
 
 from cilf.core import WindowRecord
 from cilf.core.files import replace_file
+from cilf.core.parameters import dotted, flatten
 from cilf.errors import BadConfig
 from cilf.evaluate.metric_table import METRICS
 from cilf.evaluate.records import find_runs
@@ -170,12 +171,17 @@ def _provenance(run: Run) -> list[tuple[str, list[tuple[str, str]]]]:
     blocks = {
         "Run": facts,
         "Data": list_data_facts(run.dataset) | _features(run),
-        "Learner's parameters": about.get("parameters") or {},
+        "Learner's parameters": _name_parameters(about.get("parameters") or {}),
         "Stream's arguments": about.get("stream") or {},
         "Versions": about.get("versions") or {},
         "Machine": about.get("machine") or {},
     }
     return [(name, [(k, _plain(v)) for k, v in block.items()]) for name, block in blocks.items()]
+
+
+def _name_parameters(nested: dict[str, Any]) -> dict[str, Any]:
+    """Parameters by the names that ``--set`` takes."""
+    return {dotted(name): value for name, value in flatten(nested).items()}
 
 
 def _plain(value: Any) -> str:

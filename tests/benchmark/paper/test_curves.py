@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cilf.benchmark.paper.curves import LAMBDA1, LAMBDA2
 from cilf.benchmark.paper.item import Inputs
 from cilf.benchmark.paper.items import ITEMS, select_items
 from cilf.benchmark.paper.make import write_items
@@ -62,4 +63,4 @@ def test_weights_queries_and_seconds_are_plotted_from_the_records(
 def test_only_cilf_has_weights_to_vary() -> None:
     cells = ITEMS["figure10"].cells(Setup("smoke", own=("mine.py:Mine",)))
     assert {cell.learner for cell in cells} == {"cilf"}
-    assert cells[0] == Cell("cilf", "digits", "single", 1.0, (("lambda1", 0.01), ("lambda2", 0.01)))
+    assert cells[0] == Cell("cilf", "digits", "single", 1.0, ((LAMBDA1, 0.01), (LAMBDA2, 0.01)))

@@ -1,10 +1,56 @@
-"""The curriculum's weights, orders and pace, against direct computations."""
+"""Algorithm 2 of the paper: its weights, order and pace, and the tuning on pseudo-labels."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
+from cilf import CILF
+from cilf.clustering.kmeans import Clusters
+from cilf.core.types import Array
 from cilf.learners.cilf import curriculum
+from cilf.learners.cilf.curriculum import CurriculumDetector, PseudoLabelled
+from cilf.learners.cilf.embedding import Labelled
+
+QUICK = CurriculumDetector(epochs=2, steps=3, k_max=3, pace_every=2)
+
+
+def with_detector(fitted: CILF, **changes: Any) -> CILF:
+    return copy.copy(fitted).set_params(detector=QUICK.replace(**changes))
+
+
+def test_the_curve_has_every_count_that_was_tuned_for(fitted: CILF, window: Array) -> None:
+    found = with_detector(fitted).detect(window)
+    assert sorted(found.curve) == [0, 1, 2, 3]
+    assert np.array_equal(found.is_novel, found.novelty > 0)
+
+
+def test_tuning_leaves_the_learner_and_changes_the_copy(fitted: CILF, window: Array) -> None:
+    before = fitted.embed(window)
+    tuned = with_detector(fitted).detect(window, n_novel=2)
+    frozen = with_detector(fitted, epochs=0).detect(window, n_novel=2)
+    assert np.array_equal(fitted.embed(window), before)
+    assert np.allclose(frozen.embedding, before, atol=1e-5)
+    assert not np.allclose(tuned.embedding, before, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"gamma": 0.2}, {"pace_start": 1.0}, {"pace_growth": 1.0}, {"pace_every": 6}, {"epochs": 1},
+     {"steps": 5}, {"learning_rate": 0.001}, {"replay_size": 16}],
+    ids=str,
+)  # fmt: skip
+def test_each_parameter_changes_the_tuning(
+    change: dict[str, Any], fitted: CILF, window: Array
+) -> None:
+    usual = with_detector(fitted).detect(window, n_novel=2)
+    changed = with_detector(fitted, **change).detect(window, n_novel=2)
+    assert not np.allclose(usual.embedding, changed.embedding, atol=1e-5)
 
 
 def test_confusion_weights_by_hand() -> None:
@@ -17,31 +63,8 @@ def test_confusion_weights_by_hand() -> None:
         u.append(-np.log(odds.max() / odds.sum()))
     threshold = 0.2 * min(u) + 0.8 * max(u)
     expected = [(value - threshold) ** 2 for value in u]
-    found = curriculum.confusion_weights(z, prototypes, alpha, gamma)
+    found = curriculum.weigh_by_confusion(z, prototypes, alpha, gamma)
     assert found.tolist() == pytest.approx(expected, rel=1e-4)
-
-
-def test_certainty_is_one_at_a_centre_and_zero_between_two() -> None:
-    centres = torch.tensor([[0.0, 0.0], [2.0, 0.0], [9.0, 9.0]])
-    found = curriculum.certainty(torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.5, 0.0]]), centres)
-    assert found.tolist() == pytest.approx([1.0, 0.0, 1 - 0.5 / 1.5])
-
-
-def test_one_centre_leaves_nothing_uncertain() -> None:
-    assert curriculum.certainty(torch.zeros(2, 3), torch.zeros(1, 3)).tolist() == [1.0, 1.0]
-
-
-def test_ranks_of_the_window_and_of_each_cluster() -> None:
-    easiness = torch.tensor([0.1, 0.9, 0.5, 0.7])
-    assert curriculum.easiest_first(easiness).tolist() == [0.75, 0.0, 0.5, 0.25]
-    inside = curriculum.easiest_of_each(easiness, torch.tensor([0, 0, 1, 1]))
-    assert inside.tolist() == [0.5, 0.0, 0.5, 0.0]
-
-
-def test_every_cluster_has_an_instance_at_any_pace() -> None:
-    ranks = curriculum.easiest_of_each(torch.rand(9), torch.tensor([0, 0, 0, 0, 1, 1, 1, 2, 3]))
-    chosen = torch.tensor([0, 0, 0, 0, 1, 1, 1, 2, 3])[ranks < 0.01]
-    assert chosen.unique().tolist() == [0, 1, 2, 3]
 
 
 def test_pace_grows_to_the_whole_window() -> None:
@@ -53,3 +76,46 @@ def test_pace_grows_to_the_whole_window() -> None:
 
 def test_pace_stays_at_the_whole_window_however_long_it_grows() -> None:
     assert curriculum.pace(10**6, 0.2, 3.0, 10) == 1.0
+
+
+def column(*values: float) -> Tensor:
+    return torch.tensor(values)[:, None]
+
+
+def pool(*memory: float) -> PseudoLabelled:
+    """A window of three instances; the memory is of class 0."""
+    clusters = Clusters(column(0.0, 10.0), torch.tensor([0, 0, 1]), n_known=1)
+    labelled = Labelled(column(*memory), torch.zeros(len(memory), dtype=torch.long))
+    return PseudoLabelled.join(column(0.0, 2.0, 9.0), clusters, labelled if memory else None)
+
+
+def test_batches_draw_from_the_easy_part_and_from_the_memory() -> None:
+    generator = torch.Generator().manual_seed(0)
+    rows = pool(5.0, 6.0).draw_batch(torch.tensor([1]), 4, 3, generator)
+    assert rows[:4].tolist() == [1, 1, 1, 1]
+    assert set(rows[4:].tolist()) <= {3, 4}
+    assert len(rows) == 7
+
+
+def test_without_a_memory_nothing_is_replayed() -> None:
+    rows = pool().draw_batch(torch.tensor([0, 2]), 5, 3, torch.Generator().manual_seed(0))
+    assert set(rows.tolist()) <= {0, 2}
+    assert len(rows) == 5
+
+
+def test_known_centres_follow_the_memory_and_novel_ones_the_window() -> None:
+    replayed = pool(5.0, 7.0)
+    moved = replayed.move_centres(replayed.x, column(0.0, 10.0), beta=0.5)
+    assert moved.tolist() == [[6.0], [9.0]]
+
+
+def test_without_a_memory_known_centres_are_annealed_towards_the_window() -> None:
+    alone = pool()
+    assert alone.move_centres(alone.x, column(0.0, 10.0), beta=0.5).tolist() == [[0.5], [9.0]]
+
+
+def test_only_the_window_is_relabelled() -> None:
+    replayed = pool(10.0, 10.0)
+    clusters = replayed.relabel(replayed.x, column(0.0, 2.5))
+    assert clusters.assignment.tolist() == [0, 1, 1]
+    assert replayed.labels.tolist() == [0, 1, 1, 0, 0]

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from cilf.clustering.kmeans import Clusters
-from cilf.learners.cilf.decision import cut, decide, novelty
+from cilf.learners.cilf.decision import decide, measure_novelty, novelty_threshold
 
 
 def clusters(centres: list[float], n_known: int) -> Clusters:
@@ -18,20 +18,25 @@ def normal(n: int, mean: float, seed: int) -> Tensor:
 
 def test_novelty_is_how_much_nearer_a_novel_centre_is() -> None:
     points = torch.tensor([[0.0], [9.0], [5.0]])
-    assert novelty(points, clusters([0.0, 2.0, 10.0], 2)).tolist() == [-10.0, 6.0, -2.0]
+    assert measure_novelty(points, clusters([0.0, 2.0, 10.0], 2)).tolist() == [-10.0, 6.0, -2.0]
 
 
 def test_without_novel_centres_novelty_is_the_distance_from_known_ones() -> None:
-    assert novelty(torch.tensor([[3.0], [-1.0]]), clusters([0.0, 2.0], 2)).tolist() == [1.0, 1.0]
+    assert measure_novelty(torch.tensor([[3.0], [-1.0]]), clusters([0.0, 2.0], 2)).tolist() == [
+        1.0,
+        1.0,
+    ]
 
 
 @pytest.mark.parametrize("share", [0.01, 0.05, 0.2])
-def test_the_share_of_fresh_known_instances_above_the_cut_is_the_one_asked_for(
+def test_the_share_of_fresh_known_instances_above_the_threshold_is_the_one_asked_for(
     share: float,
 ) -> None:
     above = [
         float(
-            (normal(500, -9, 1000 + seed) > cut(normal(100, -9, seed), share, False)).float().mean()
+            (normal(500, -9, 1000 + seed) > novelty_threshold(normal(100, -9, seed), share, False))
+            .float()
+            .mean()
         )
         for seed in range(100)
     ]
@@ -40,27 +45,27 @@ def test_the_share_of_fresh_known_instances_above_the_cut_is_the_one_asked_for(
 
 def test_where_classes_overlap_the_nearest_centre_decides_unless_strict() -> None:
     held_out = normal(100, 0, 0)
-    assert cut(held_out, 0.05, strict=False) == 0.0
-    assert float((held_out > cut(held_out, 0.05, strict=True)).float().mean()) <= 0.05
+    assert novelty_threshold(held_out, 0.05, strict=False) == 0.0
+    assert float((held_out > novelty_threshold(held_out, 0.05, strict=True)).float().mean()) <= 0.05
 
 
 def test_nothing_held_out_leaves_it_to_the_nearest_centre() -> None:
-    assert cut(torch.zeros(0), 0.05, strict=True) == 0.0
+    assert novelty_threshold(torch.zeros(0), 0.05, strict=True) == 0.0
 
 
 def test_few_held_out_instances_allow_none_above_them() -> None:
-    assert cut(torch.tensor([-3.0, -1.0, -2.0]), 0.05, strict=False) == -1.0
-    assert cut(torch.tensor([-3.0, -1.0, -2.0]), 1.0, strict=False) == -3.0
+    assert novelty_threshold(torch.tensor([-3.0, -1.0, -2.0]), 0.05, strict=False) == -1.0
+    assert novelty_threshold(torch.tensor([-3.0, -1.0, -2.0]), 1.0, strict=False) == -3.0
 
 
-def test_above_the_cut_the_nearest_novel_centre_decides() -> None:
+def test_above_the_threshold_the_nearest_novel_centre_decides() -> None:
     points = torch.tensor([[0.0], [9.0], [5.5], [2.1]])
-    found = decide(points, clusters([0.0, 2.0, 10.0, 4.0], 2), cut=1.0)
+    found = decide(points, clusters([0.0, 2.0, 10.0, 4.0], 2), threshold=1.0)
     assert found.cluster.tolist() == [-1, 0, 1, -1]
     assert found.label.tolist() == [0, 1, 1, 1]
 
 
 def test_no_novel_cluster_stays_empty_and_without_one_all_is_known() -> None:
     points = torch.tensor([[0.0], [0.1], [1.9]])
-    assert 0 in decide(points, clusters([0.0, 9.0], 1), cut=0.0).cluster
-    assert decide(points, clusters([0.0, 2.0], 2), cut=0.0).cluster.tolist() == [-1, -1, -1]
+    assert 0 in decide(points, clusters([0.0, 9.0], 1), threshold=0.0).cluster
+    assert decide(points, clusters([0.0, 2.0], 2), threshold=0.0).cluster.tolist() == [-1, -1, -1]

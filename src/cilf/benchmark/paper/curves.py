@@ -34,6 +34,7 @@ from cilf.report.run import Run
 from cilf.report.tables import Table
 
 SHARES = (0.2, 0.4, 0.6, 0.8, 1.0)  # of the instances found novel whose labels are queried
+LAMBDA1, LAMBDA2 = "loss__lambda1", "loss__lambda2"
 LAMBDAS = (0.01, 0.1, 1.0, 10.0, 100.0)
 SMOKE_LAMBDAS = (0.01, 1.0, 100.0)
 TIMED = ("odin-cnn", "cfo", "cpe", "dtc", "cilf")
@@ -78,7 +79,7 @@ def weight_heatmaps() -> Item:
     def cells(setup: Setup) -> list[Cell]:
         weights = SMOKE_LAMBDAS if setup.scale == "smoke" else LAMBDAS
         return [
-            Cell(learner, data, scenario, parameters=(("lambda1", one), ("lambda2", two)))
+            Cell(learner, data, scenario, parameters=((LAMBDA1, one), (LAMBDA2, two)))
             for learner in setup.paper_learners_for(["cilf"])  # no other has these weights
             for data in setup.data_for(["cifar10"])
             for scenario in (SINGLE, MULTIPLE)
@@ -203,7 +204,7 @@ def _write_weight_heatmaps(inputs: Inputs) -> list[Path]:
 
 def _weights(cell: Cell) -> tuple[float, float]:
     parameters = dict(cell.parameters)
-    return parameters["lambda1"], parameters["lambda2"]
+    return parameters[LAMBDA1], parameters[LAMBDA2]
 
 
 def _write_time_bars(inputs: Inputs) -> list[Path]:

@@ -1,49 +1,242 @@
-"""Curriculum: which instances of a window are easy, and how many of them a batch may draw from."""
+"""Algorithm 2 of the paper: curriculum clustering, from certain pseudo-labels to doubtful ones."""
 
 from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from cilf.clustering.class_count import COUNT_RULES
+from cilf.clustering.evidence import CountRule, Evidence, counts_to_try, measure_validity
+from cilf.clustering.kmeans import Clusters, semi_supervised_kmeans
+from cilf.clustering.validity_curve import Curvature
+from cilf.core import validation
 from cilf.core.distances import squared_distances
-from cilf.nn.losses import prototype_logits
+from cilf.core.parameters import Part
+from cilf.learners.cilf.decision import NEAREST_CENTRE, decide
+from cilf.learners.cilf.detect import Found, Model
+from cilf.learners.cilf.embedding import Labelled
+from cilf.learners.cilf.losses import prototype_logits
+from cilf.nn import training
+from cilf.nn.network import Network, embed
+from cilf.nn.prototypes import anneal, class_means
 
 
-def confusion_weights(z: Tensor, prototypes: Tensor, alpha: float, gamma: float) -> Tensor:
+class Tuned(NamedTuple):
+    """A window in a copy of the embedding that was tuned for one number of novel classes."""
+
+    points: Tensor
+    clusters: Clusters
+    network: Network
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class CurriculumDetector(Part):
+    """Tune a copy of the embedding on pseudo-labels, for each number of novel classes.
+
+    The defaults are the paper's choices wherever it states one. The nearest centre decides whether
+    an instance is known or novel.
+
+    Parameters
+    ----------
+    k_max : int, default=8
+        Largest number of novel classes to look for in one window. It is never more than one class
+        for every 16 instances, and one.
+    count : CountRule, default=Curvature()
+        Rule for the number of novel classes, one of ``COUNT_RULES``.
+    gamma : float, default=0.8
+        Place of the most confusing instance, which has weight 0, between the least and the most
+        uncertain one.
+    pace_start : float, default=0.2
+        Share of the window, the easiest instances first, that the first batches are drawn from.
+        A share of 1 switches the curriculum off.
+    pace_growth : float, default=3.0
+        Factor by which that share grows.
+    pace_every : int, default=10
+        Number of batches after which it grows.
+    epochs : int, default=20
+        Number of rounds of tuning. Pseudo-labels and prototypes are refreshed after each.
+    steps : int, default=20
+        Number of batches in a round.
+    learning_rate : float, default=0.01
+        Learning rate of the tuning.
+    replay_size : int, default=0
+        Number of memory instances with true labels beside each batch of pseudo-labels.
+    """
+
+    domains: ClassVar[Mapping[str, validation.Check]] = {
+        **dict.fromkeys(["k_max", "pace_every", "steps"], validation.whole(1)),
+        **dict.fromkeys(["epochs", "replay_size"], validation.whole(0)),
+        "gamma": validation.between(0.0, 1.0),
+        "pace_start": validation.between(1e-6, 1.0),
+        "pace_growth": validation.between(1.0),
+        "learning_rate": validation.between(0.0),
+    }
+    alternatives: ClassVar[Mapping[str, Mapping[str, type[Part]]]] = {"count": COUNT_RULES}
+
+    k_max: int = 8
+    count: CountRule = Curvature()
+    gamma: float = 0.8
+    pace_start: float = 0.2
+    pace_growth: float = 3.0
+    pace_every: int = 10
+    epochs: int = 20
+    steps: int = 20
+    learning_rate: float = 0.01
+    replay_size: int = 0
+
+    def detect(self, x: Tensor, n_novel: int | None, model: Model, seed: int) -> Found:
+        """Find the novel classes of a window; their number too, if ``n_novel`` is None."""
+        generator = torch.Generator().manual_seed(seed)
+        counts = counts_to_try(self.k_max, len(x)) if n_novel is None else [n_novel]
+        clusterings = self._cluster(x, counts, model, generator)
+        tuned = {k: self._tune(x, clusterings[k], model, generator, seed) for k in counts}
+        curve: Mapping[int, float] = {}
+        if n_novel is None:
+            evidence = _gather_evidence(tuned, model.held_out, generator)
+            n_novel, curve = len(self.count.find_centres(evidence)), evidence.curve
+        points, clusters, _ = tuned[n_novel]
+        return Found(decide(points, clusters, NEAREST_CENTRE), n_novel, curve, points)
+
+    def _cluster(
+        self, x: Tensor, counts: Iterable[int], model: Model, generator: torch.Generator
+    ) -> dict[int, Clusters]:
+        """Semi-supervised k-means in the embedding, in which confusing instances weigh less."""
+        z = embed(model.embedding.network, x)
+        weights, beta = self._weigh(z, model), model.loss.beta
+        known = model.embedding.prototypes
+        return {
+            k: semi_supervised_kmeans(z, known, k, generator=generator, beta=beta, weights=weights)
+            for k in counts
+        }
+
+    def _weigh(self, z: Tensor, model: Model) -> Tensor:
+        prototypes = model.embedding.prototypes
+        return weigh_by_confusion(z, prototypes, model.loss.alpha, self.gamma)
+
+    def _tune(
+        self, x: Tensor, clusters: Clusters, model: Model, generator: torch.Generator, seed: int
+    ) -> Tuned:
+        """Train a copy of the network on pseudo-labels, from easy to hard."""
+        network, known = copy.deepcopy(model.embedding.network), model.embedding.prototypes
+        z = embed(network, x)
+        if self.epochs == 0 or len(clusters.novel) == 0:
+            return Tuned(z, clusters, network)
+        pool = PseudoLabelled.join(x, clusters, model.memory if self.replay_size else None)
+        centres, ranks = clusters.centres, rank_easiness(self._weigh(z, model))
+        novel, _ = class_means(z, clusters.assignment, len(centres))
+        prototypes = torch.cat([known, novel[clusters.n_known :]])
+
+        def batches(epoch: int) -> Iterable[Tensor]:
+            for step in range(epoch * self.steps, (epoch + 1) * self.steps):
+                share = pace(step, self.pace_start, self.pace_growth, self.pace_every)
+                easy = torch.nonzero(ranks < share)[:, 0]
+                yield pool.draw_batch(easy, model.training.batch_size, self.replay_size, generator)
+
+        def objective(z: Tensor, rows: Tensor) -> Tensor:
+            return model.loss.measure(z, pool.labels[rows], prototypes, generator, known)
+
+        settings = model.training.settings(self.epochs, self.learning_rate)
+        for _ in training.epochs(
+            network, pool.x, batches, objective, settings, seed=seed, purpose="detect"
+        ):
+            z = embed(network, pool.x)
+            prototypes = pool.move_centres(z, prototypes, model.loss.beta)
+            centres = pool.move_centres(z, centres, model.loss.beta)
+            clusters = pool.relabel(z, centres)
+            ranks = rank_easiness(self._weigh(z[: len(x)], model))
+        return Tuned(z[: len(x)], clusters, network)
+
+
+def _gather_evidence(
+    tuned: Mapping[int, Tuned], held_out: Labelled, generator: torch.Generator
+) -> Evidence:
+    points = {k: found.points for k, found in tuned.items()}
+    clusterings = {k: found.clusters for k, found in tuned.items()}
+    return Evidence(
+        clusterings=clusterings,
+        points=points,
+        held_out={k: embed(found.network, held_out.x) for k, found in tuned.items()},
+        held_out_labels=held_out.y,
+        curve=measure_validity(points, clusterings),
+        generator=generator,
+    )
+
+
+@dataclass
+class PseudoLabelled:
+    """A clustered window with pseudo-labels, and behind it a memory with true ones."""
+
+    x: Tensor
+    labels: Tensor
+    n_window: int
+    n_known: int
+
+    @classmethod
+    def join(cls, window: Tensor, clusters: Clusters, memory: Labelled | None) -> PseudoLabelled:
+        """The window, and the memory if it is replayed."""
+        x, labels = window, clusters.assignment.clone()
+        if memory is not None:
+            x, labels = torch.cat([x, memory.x]), torch.cat([labels, memory.y])
+        return cls(x, labels, len(window), clusters.n_known)
+
+    def draw_batch(
+        self, easy: Tensor, size: int, replay_size: int, generator: torch.Generator
+    ) -> Tensor:
+        """``size`` of the easy rows of the window, and ``replay_size`` of the memory's."""
+        memory = torch.arange(self.n_window, len(self.x))
+        window = _draw_rows(easy.cpu(), size, generator)
+        return torch.cat([window, _draw_rows(memory, replay_size, generator)]).to(self.x.device)
+
+    def move_centres(self, points: Tensor, centres: Tensor, beta: float) -> Tensor:
+        """Where the centres are now; those of known classes follow the memory, if there is one."""
+        n, n_known = self.n_window, self.n_known
+        means, counts = class_means(points[:n], self.labels[:n], len(centres))
+        novel = anneal(centres[n_known:], means[n_known:], counts[n_known:], 0.0)
+        if len(points) > n:
+            means, counts = class_means(points[n:], self.labels[n:], n_known)
+            beta = 0.0
+        known = anneal(centres[:n_known], means[:n_known], counts[:n_known], beta)
+        return torch.cat([known, novel])
+
+    def relabel(self, points: Tensor, centres: Tensor) -> Clusters:
+        """Give the window the labels of the nearest centres."""
+        window = points[: self.n_window]
+        self.labels[: self.n_window] = squared_distances(window, centres).argmin(1)
+        return Clusters(centres, self.labels[: self.n_window].clone(), self.n_known)
+
+
+def _draw_rows(rows: Tensor, n: int, generator: torch.Generator) -> Tensor:
+    """``n`` of these rows, with replacement; none of none."""
+    return rows[torch.randint(len(rows), (n,), generator=generator)] if len(rows) else rows
+
+
+def weigh_by_confusion(z: Tensor, prototypes: Tensor, alpha: float, gamma: float) -> Tensor:
     """w = (u - threshold)^2 with u = -log of the largest class probability.
 
-    The threshold lies at share ``gamma`` between the smallest and the largest u, so sure-known
-    and sure-novel instances weigh much and confusing ones little.
+    The threshold lies at share ``gamma`` between the smallest and the largest u. Instances that
+    are surely known or surely novel weigh much, confusing ones little.
     """
     u = -F.log_softmax(prototype_logits(z, prototypes, alpha), dim=1).amax(1)
     threshold = (1 - gamma) * u.min() + gamma * u.max()
     return (u - threshold).square()
 
 
-def certainty(z: Tensor, centres: Tensor) -> Tensor:
-    """How much nearer the nearest centre is than the second, from 0 (a tie) to 1."""
-    if len(centres) < 2:
-        return torch.ones(len(z), device=z.device)
-    nearest = squared_distances(z, centres).topk(2, dim=1, largest=False).values.sqrt()  # (n, 2)
-    return 1 - nearest[:, 0] / nearest[:, 1].clamp_min(1e-12)
+def rank_easiness(weights: Tensor) -> Tensor:
+    """Rank of each instance as a share of the window: 0 is the easiest, of the largest weight.
 
-
-def easiest_first(easiness: Tensor) -> Tensor:
-    """Rank of each instance as a share of the window: 0 the easiest, below 1 the hardest."""
-    ranks = torch.empty_like(easiness)
-    order = easiness.argsort(descending=True, stable=True)
-    ranks[order] = torch.arange(len(easiness), device=easiness.device, dtype=easiness.dtype)
-    return ranks / len(easiness)
-
-
-def easiest_of_each(easiness: Tensor, assignment: Tensor) -> Tensor:
-    """The same rank, taken inside each cluster, so that every cluster shows its easy part."""
-    ranks = torch.empty_like(easiness)
-    for cluster in torch.unique(assignment):
-        members = assignment == cluster
-        ranks[members] = easiest_first(easiness[members])
-    return ranks
+    >>> rank_easiness(torch.tensor([0.1, 0.9, 0.5, 0.7])).tolist()
+    [0.75, 0.0, 0.5, 0.25]
+    """
+    ranks = torch.empty_like(weights)
+    order = weights.argsort(descending=True, stable=True)
+    ranks[order] = torch.arange(len(weights), device=weights.device, dtype=weights.dtype)
+    return ranks / len(weights)
 
 
 def pace(step: int, start: float, growth: float, every: int) -> float:

@@ -1,4 +1,4 @@
-"""Known or novel: a score, and where to cut it so that few known instances are called novel."""
+"""Known or novel: a score, and a threshold that few known instances exceed."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from torch import Tensor
 from cilf.clustering.kmeans import Clusters, fill_empty
 from cilf.core.distances import squared_distances
 
-NEAREST_CENTRE = 0.0  # the cut at which the nearest of all centres decides
+NEAREST_CENTRE = 0.0  # the threshold at which the nearest of all centres decides
 
 
-class Decided(NamedTuple):
+class Decision(NamedTuple):
     """What each instance is taken for."""
 
     novelty: Tensor
@@ -21,19 +21,19 @@ class Decided(NamedTuple):
     cluster: Tensor  # novel cluster, -1 for known instances
 
 
-def decide(points: Tensor, clusters: Clusters, cut: float) -> Decided:
-    """Instances above the cut belong to the nearest novel centre; no novel cluster is empty."""
+def decide(points: Tensor, clusters: Clusters, threshold: float) -> Decision:
+    """Instances above the threshold are novel, of the nearest novel centre; none stays empty."""
     n_known, distances = clusters.n_known, squared_distances(points, clusters.centres).sqrt()
     score, label = _novelty(distances, n_known), distances[:, :n_known].argmin(1)
-    if len(clusters.free) == 0:
-        return Decided(score, label, torch.full_like(label, -1))
+    if len(clusters.novel) == 0:
+        return Decision(score, label, torch.full_like(label, -1))
     nearest_novel = n_known + distances[:, n_known:].argmin(1)
-    assignment = torch.where(score > cut, nearest_novel, label)
+    assignment = torch.where(score > threshold, nearest_novel, label)
     assignment = fill_empty(assignment, distances, n_known)
-    return Decided(score, label, torch.where(assignment < n_known, -1, assignment - n_known))
+    return Decision(score, label, torch.where(assignment < n_known, -1, assignment - n_known))
 
 
-def novelty(points: Tensor, clusters: Clusters) -> Tensor:
+def measure_novelty(points: Tensor, clusters: Clusters) -> Tensor:
     """How much nearer the nearest novel centre is than the nearest known one.
 
     With no novel centre, the distance to the nearest known one.
@@ -48,18 +48,18 @@ def _novelty(distances: Tensor, n_known: int) -> Tensor:
     return nearest_known - distances[:, n_known:].amin(1)
 
 
-def cut(held_out: Tensor, false_novel: float, strict: bool) -> float:
+def novelty_threshold(held_out: Tensor, false_novel: float, strict: bool) -> float:
     """The novelty above which an instance is novel.
 
-    A fresh known instance lies above it with probability ``false_novel``, as the ``held_out``
-    novelties of known instances tell: it is as likely to take any place among them. Where known
-    and novel classes overlap that would miss most novel instances, so unless ``strict`` an
+    A fresh known instance lies above it with probability ``false_novel``: it is equally likely to
+    take any place among the ``held_out`` novelties of known instances. Where known and novel
+    classes overlap, such a threshold would miss most novel instances. Unless ``strict``, an
     instance nearer to a novel centre than to any known one is novel in any case.
 
     >>> import torch
-    >>> cut(torch.arange(-99.0, 1.0), 0.05, strict=False)
+    >>> novelty_threshold(torch.arange(-99.0, 1.0), 0.05, strict=False)
     -4.0
-    >>> cut(torch.arange(1.0, 101.0), 0.05, strict=False)
+    >>> novelty_threshold(torch.arange(1.0, 101.0), 0.05, strict=False)
     0.0
     """
     if len(held_out) == 0:

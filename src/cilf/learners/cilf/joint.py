@@ -1,4 +1,4 @@
-"""Joint: trains anew on all labelled data so far; what any learner that forgets is measured by."""
+"""Joint training on all labelled data so far: the upper bound that forgetting is measured by."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from cilf.nn.memory import Memory
 
 
 class Joint(CILF):
-    """CILF's network, trained from scratch on everything it was ever told: the upper bound A*.
+    """CILF's network, trained from scratch on all labelled data at every update.
 
-    It keeps all labelled data, so it is no answer for a stream; it shows what one could reach
-    without having to forget. Detection and all parameters are those of :class:`CILF`;
-    ``memory_size`` only bounds what detection replays.
+    It keeps all labelled data, so that it does not suit a stream. It is the upper bound A*: what a
+    learner could reach without forgetting. Detection and all parameters are those of
+    :class:`CILF`. ``memory_size`` bounds what detection uses.
 
     Example:
         >>> import numpy as np
@@ -26,8 +26,8 @@ class Joint(CILF):
         >>> learner.update(X[60:], ["c"] * 30).predict([[16.0, 16.0]]).tolist()
         ['c']
 
-    Differences from the paper: it says only that A* is the accuracy of joint training; here that
-    is Algorithm 1 on all labelled data, with this learner's own detections and queries.
+    Differences from the paper: the paper says only that A* is the accuracy of joint training. Here
+    it is Algorithm 1 on all labelled data, with this learner's own detections and queries.
     """
 
     name: ClassVar[str] = "joint"

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from cilf.clustering.kmeans import fill_empty
-from cilf.clustering.novel_clusters import marked_shares
+from cilf.clustering.novel_clusters import novel_shares
 from cilf.core import Detection, validation
 from cilf.core.distances import squared_distances
 from cilf.core.random import derived_seed, torch_generator
@@ -131,7 +131,7 @@ class DTC(ClassifierLearner):
         window = self._look(X)
         n_clusters, curve = self._count(window, n_novel)
         clustered = self._cluster(window, n_clusters, fill=n_novel is not None)
-        shares = marked_shares(clustered.assignment, window.marked)  # of each cluster
+        shares = novel_shares(clustered.assignment, window.marked)  # of each cluster
         wanted = int((shares >= self.least_marked).sum()) if n_novel is None else n_novel
         position = np.full(len(shares), -1, dtype=np.int64)
         position[np.argsort(-shares, kind="stable")[:wanted]] = np.arange(wanted)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from cilf.nn import losses
+from cilf.learners.cilf import losses
 
 ALPHA = 0.3
 labels_of_batches = st.lists(st.integers(0, 5), min_size=1, max_size=20).map(torch.tensor)
@@ -209,61 +209,6 @@ def test_drift_moves_known_instances_only() -> None:
     losses.prototype_drift(z, torch.tensor([0, 5, 0, 1]), points(2, seed=1)).backward()
     assert z.grad is not None
     assert (z.grad.abs().sum(1) > 0).tolist() == [True, False, True, True]
-
-
-# ------------------------------------------------------------------------------- other forms
-
-
-@pytest.mark.parametrize("power", [2, 1])
-def test_hardest_triplets_take_the_farthest_positive_and_the_nearest_negative(power: int) -> None:
-    z, y = points(8), torch.tensor([0, 0, 0, 1, 1, 1, 2, 2])
-    gaps = []
-    for i in range(8):
-        to = [squared(z[i], z[j]) ** (power / 2) for j in range(8)]
-        farthest = max(d for j, d in enumerate(to) if y[j] == y[i])
-        nearest = min(d for j, d in enumerate(to) if y[j] != y[i])
-        gaps.append(max(0.0, 1.0 + farthest - nearest))
-    loss = losses.triplet_loss(z, y, 1.0, seeded(), partners="hardest", squared=power == 2)
-    assert float(loss) == pytest.approx(sum(gaps) / 8)
-
-
-def test_hardest_triplets_of_one_class_or_of_loners_are_zero() -> None:
-    for y in (torch.zeros(4, dtype=torch.long), torch.arange(4)):
-        assert float(losses.triplet_loss(points(4), y, 1.0, seeded(), partners="hardest")) == 0
-
-
-def test_distances_that_are_not_squared_have_finite_gradients_at_zero() -> None:
-    z = torch.zeros(4, 2, requires_grad=True)
-    losses.triplet_loss(z, torch.tensor([0, 0, 1, 1]), 1.0, seeded(), squared=False).backward()
-    assert z.grad is not None
-    assert bool(torch.isfinite(z.grad).all())
-
-
-def test_temperature_softens_what_is_distilled() -> None:
-    z, old = points(6, seed=1, scale=3.0), points(3, seed=2, scale=3.0)
-    for temperature in (1.0, 4.0):
-        soft = losses.distillation(z, z, old, old, ALPHA, temperature)
-        flat = losses.distillation(z, z, old, old, ALPHA / temperature)
-        assert float(soft) == pytest.approx(float(flat))
-    sharp, soft = (losses.distillation(z, z, old, old, ALPHA, t) for t in (1.0, 100.0))
-    assert float(sharp) < float(soft) == pytest.approx(math.log(3), abs=0.05)
-
-
-def test_embedding_drift_is_the_mean_squared_way() -> None:
-    a, b = points(5), points(5, seed=1)
-    expected = sum(squared(p, q) for p, q in zip(a, b, strict=True)) / 5
-    assert float(losses.embedding_drift(a, b)) == pytest.approx(expected)
-    assert float(losses.embedding_drift(a[:0], b[:0])) == 0
-
-
-def test_average_triplets_take_the_mean_over_one_negative_of_each_other_class() -> None:
-    z, y = points(4), torch.tensor([0, 0, 1, 2])  # each anchor has one choice of partners
-    gaps = []
-    for anchor, positive in ((0, 1), (1, 0)):
-        gap = 1.0 + squared(z[anchor], z[positive])
-        gaps += [max(0.0, gap - squared(z[anchor], z[negative])) for negative in (2, 3)]
-    loss = losses.triplet_loss(z, y, 1.0, seeded(), partners="average")
-    assert float(loss) == pytest.approx(sum(gaps) / 4)
 
 
 def test_negatives_come_from_as_many_other_classes_as_asked_for() -> None:

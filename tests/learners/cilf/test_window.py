@@ -1,4 +1,4 @@
-"""The space that is clustered."""
+"""The views of instances, and the space that is clustered."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from cilf.learners.cilf.space import Space, _main_directions
+from cilf.learners.cilf.window import Space, _main_directions, compute_views, learn_patches
+from cilf.nn.network import embed, make_network
 
 
 def normal(*shape: int, seed: int = 0) -> Tensor:
@@ -17,15 +18,10 @@ def normal(*shape: int, seed: int = 0) -> Tensor:
 NOBODY = torch.zeros(0, dtype=torch.int64)
 
 
-def test_the_embedding_alone_is_itself() -> None:
-    embedding = 7 * normal(4, 3)
-    assert torch.equal(Space.plain(embedding).join([embedding]), embedding)
-
-
 def test_views_are_scaled_to_spread_equally() -> None:
     views = [0.1 * normal(200, 3), 50 * normal(200, 8, seed=1)]
     labels = torch.zeros(200, dtype=torch.int64)
-    space = Space.fitted(views, labels, [view[:0] for view in views], size=11, whitening=0.0)
+    space = Space.fit(views, labels, [view[:0] for view in views], size=11, whitening=0.0)
     for view, scale in zip(views, space.scales, strict=True):
         spread = ((view - view.mean(0)) / scale).square().sum(1).mean().sqrt()
         assert float(spread) == pytest.approx(1.0, rel=1e-4)
@@ -34,16 +30,16 @@ def test_views_are_scaled_to_spread_equally() -> None:
 def test_distances_stay_in_proportion_without_whitening_and_with_all_directions() -> None:
     known, window = normal(60, 5), normal(40, 5, seed=1)
     labels = torch.arange(60) % 3
-    space = Space.fitted([known], labels, [window], size=5, whitening=0.0)
-    ratio = torch.pdist(space.join([window])) / torch.pdist(window)
+    space = Space.fit([known], labels, [window], size=5, whitening=0.0)
+    ratio = torch.pdist(space.transform([window])) / torch.pdist(window)
     assert float(ratio.std() / ratio.mean()) < 1e-4
 
 
 def test_whole_whitening_makes_the_covariance_within_classes_the_identity() -> None:
     labels = torch.arange(600) % 3
     stretched = normal(600, 4) * torch.tensor([10.0, 1.0, 0.1, 3.0]) + 20 * labels[:, None]
-    space = Space.fitted([stretched], labels, [stretched[:50]], size=4, whitening=1.0)
-    points = space.join([stretched]).numpy()
+    space = Space.fit([stretched], labels, [stretched[:50]], size=4, whitening=1.0)
+    points = space.transform([stretched]).numpy()
     centred = np.concatenate([points[labels == c] - points[labels == c].mean(0) for c in range(3)])
     np.testing.assert_allclose(centred.T @ centred / 600, np.eye(4), atol=1e-3)
 
@@ -52,25 +48,25 @@ def test_directions_of_the_window_are_kept_where_known_data_do_not_vary() -> Non
     known = normal(100, 20) * torch.tensor([1.0] * 3 + [1e-3] * 17)
     window = known.clone()
     window[:50, 10] += 5  # what is new lies where no known class goes
-    space = Space.fitted([known], torch.arange(100) % 2, [window], size=4, whitening=0.5)
-    points = space.join([window])
+    space = Space.fit([known], torch.arange(100) % 2, [window], size=4, whitening=0.5)
+    points = space.transform([window])
     gap = torch.linalg.vector_norm(points[:50].mean(0) - points[50:].mean(0))
     assert float(gap) > 3 * float(points[50:].std(0).max())
 
 
 def test_known_centres_are_the_means_of_their_instances() -> None:
     views, labels = [normal(90, 6), normal(90, 9, seed=1)], torch.arange(90) % 3
-    space = Space.fitted(views, labels, views, size=5, whitening=0.5)
+    space = Space.fit(views, labels, views, size=5, whitening=0.5)
     means = [torch.stack([view[labels == c].mean(0) for c in range(3)]) for view in views]
-    points = space.join(views)
+    points = space.transform(views)
     wanted = torch.stack([points[labels == c].mean(0) for c in range(3)])
-    assert torch.allclose(space.join(means), wanted, atol=1e-4)
+    assert torch.allclose(space.transform(means), wanted, atol=1e-4)
 
 
 def test_without_labelled_instances_the_window_alone_decides() -> None:
     window = normal(30, 6)
-    space = Space.fitted([window[:0]], NOBODY, [window], size=2, whitening=0.5)
-    points = space.join([window])
+    space = Space.fit([window[:0]], NOBODY, [window], size=2, whitening=0.5)
+    points = space.transform([window])
     assert points.shape == (30, 2)
     centred = (window - window.mean(0)).numpy()
     largest = np.linalg.svd(centred, compute_uv=False)[:2]
@@ -80,9 +76,9 @@ def test_without_labelled_instances_the_window_alone_decides() -> None:
 
 def test_views_that_do_not_vary_do_no_harm() -> None:
     flat = torch.ones(20, 3)
-    space = Space.fitted([flat], torch.arange(20) % 2, [flat], size=3, whitening=1.0)
+    space = Space.fit([flat], torch.arange(20) % 2, [flat], size=3, whitening=1.0)
     assert space.scales == (1.0,)
-    assert torch.isfinite(space.join([flat])).all()
+    assert torch.isfinite(space.transform([flat])).all()
 
 
 def test_of_many_dimensions_the_main_ones_are_found_without_the_whole_covariance() -> None:
@@ -95,3 +91,28 @@ def test_of_many_dimensions_the_main_ones_are_found_without_the_whole_covariance
     best = (centred @ vectors[:, -16:]).square().sum()
     assert torch.allclose(found.T @ found, torch.eye(16), atol=1e-4)
     assert float((centred @ found).square().sum() / best) > 0.999
+
+
+def test_views_of_vectors_are_embedding_features_and_scaled_inputs() -> None:
+    network = make_network(
+        "mlp", (24,), embedding_size=3, width=4, seed=0, device=torch.device("cpu")
+    )
+    x = 5 + normal(9, 24)
+    network.standardise(x)
+    z, features, inputs = compute_views(network, None, x, batch_size=4)
+    assert torch.allclose(z, embed(network, x), atol=1e-6)
+    assert torch.allclose(network.embedding(features), z, atol=1e-6)
+    assert torch.equal(inputs, network.scaled(x))
+    assert learn_patches(network, x, torch.Generator()) is None
+
+
+def test_inputs_of_images_are_strengths_of_patches_whatever_the_batch() -> None:
+    network = make_network(
+        "convnet", (24, 5, 3), embedding_size=3, width=4, seed=0, device=torch.device("cpu")
+    )
+    x = normal(40, 3, 24, 5)
+    network.standardise(x)
+    patches = learn_patches(network, x, torch.Generator().manual_seed(0))
+    assert patches is not None
+    inputs = compute_views(network, patches, x, batch_size=7)[2]
+    assert torch.allclose(inputs, patches(network.scaled(x)), atol=1e-5)

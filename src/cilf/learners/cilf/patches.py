@@ -1,9 +1,9 @@
-"""What the small parts of images look like, learned without labels.
+"""A dictionary of image patches, learned without labels.
 
 A dictionary of patches, after Coates and Ng, "Learning feature representations with k-means":
-patches of the training images are normalised and whitened, and spherical k-means finds those that
-are typical. An image is then described by how strongly, and in which quarter of it, each of them
-shows. Labels have no part in it, so it keeps what tells classes apart that nobody named.
+patches of the training images are normalised and whitened, and spherical k-means finds typical
+ones. An image is described by how strongly each of them shows in each quarter of it. Labels have
+no part in it, so that it keeps what tells unknown classes apart.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 N_FILTERS = 128
-LARGEST = 32  # pixels a side; larger images are shrunk first
-LARGEST_PATCH = 6  # pixels a side, no more than half of the image
+MAX_SIDE = 32  # pixels a side; larger images are shrunk first
+MAX_PATCH_SIDE = 6  # pixels a side, no more than half of the image
 POSITIONS = 14  # a side, about, at which an image is looked at
 QUARTERS = 2  # a side, over which responses are averaged
-N_SAMPLES, N_ROUNDS = 40_000, 15  # patches and rounds of k-means that a dictionary is made from
+N_SAMPLES = 40_000  # patches that a dictionary is made from
+N_ROUNDS = 15  # of k-means
 FLAT = 0.01  # variance, of a standardised image, that counts as noise
 NOISE = 0.1  # added to the variances that whitening divides by
 THRESHOLD = 0.25  # responses below it count as none
@@ -35,8 +36,8 @@ class PatchDictionary(nn.Module):
     def __init__(self, shape: tuple[int, ...]) -> None:
         super().__init__()
         channels, height, width = shape
-        self.size = min(height, LARGEST), min(width, LARGEST)
-        self.patch = tuple(max(1, min(LARGEST_PATCH, side // 2)) for side in self.size)
+        self.size = min(height, MAX_SIDE), min(width, MAX_SIDE)
+        self.patch = tuple(max(1, min(MAX_PATCH_SIDE, side // 2)) for side in self.size)
         self.stride = tuple(max(1, side // POSITIONS) for side in self.size)
         n_values = channels * self.patch[0] * self.patch[1]
         self.register_buffer("filters", torch.zeros(n_values, N_FILTERS))
@@ -45,12 +46,12 @@ class PatchDictionary(nn.Module):
         self.register_buffer("deviation", torch.ones(2 * N_FILTERS * QUARTERS**2))
 
     @torch.no_grad()
-    def learn(self, x: Tensor, draws: torch.Generator) -> None:
+    def learn(self, x: Tensor, generator: torch.Generator) -> None:
         """Find the typical patches of these images."""
-        samples = self._samples(x, draws)
+        samples = self._sample(x, generator)
         centre = samples.mean(0)
         whitener = _whitener(samples - centre)
-        typical = spherical_kmeans((samples - centre) @ whitener, N_FILTERS, draws)
+        typical = spherical_kmeans((samples - centre) @ whitener, N_FILTERS, generator)
         self.filters.copy_(whitener @ typical.T)
         self.offsets.copy_(centre @ self.filters)
         self.mean.zero_()
@@ -82,13 +83,13 @@ class PatchDictionary(nn.Module):
         centred = patches - patches.mean(2, keepdim=True)
         return centred / (centred.square().mean(2, keepdim=True) + FLAT).sqrt()
 
-    def _samples(self, x: Tensor, draws: torch.Generator) -> Tensor:
+    def _sample(self, x: Tensor, generator: torch.Generator) -> Tensor:
         """Random patches, equally many of each image."""
         each = -(-N_SAMPLES // len(x))
         kept = []
         for batch in torch.split(x, BATCH):
             patches = self._patches(batch)
-            places = torch.rand(patches.shape[:2], generator=draws).argsort(1)[:, :each]
+            places = torch.rand(patches.shape[:2], generator=generator).argsort(1)[:, :each]
             rows = torch.arange(len(batch))[:, None]
             kept.append(patches[rows.to(x.device), places.to(x.device)].flatten(0, 1))
         return torch.cat(kept)
@@ -102,9 +103,9 @@ def _whitener(centred: Tensor) -> Tensor:
     return whitener.to(centred.dtype)
 
 
-def spherical_kmeans(points: Tensor, n: int, draws: torch.Generator) -> Tensor:
+def spherical_kmeans(points: Tensor, n: int, generator: torch.Generator) -> Tensor:
     """``n`` directions of length 1 that points lie along, either way: (n, d)."""
-    directions = F.normalize(torch.randn(n, points.shape[1], generator=draws), dim=1)
+    directions = F.normalize(torch.randn(n, points.shape[1], generator=generator), dim=1)
     directions = directions.to(points)
     for _ in range(N_ROUNDS):
         along = points @ directions.T

@@ -26,57 +26,22 @@ def triplet_loss(
     margin: float,
     generator: torch.Generator,
     *,
-    partners: str = "random",
     n_negatives: int | None = None,
-    squared: bool = True,
 ) -> Tensor:
-    """L_inter: each instance closer to one of its class than to others, by a margin.
+    """L_inter: each instance is closer to one of its class than to others, by a margin.
 
     The mean over anchors of [margin + d(anchor, positive) - d(anchor, negative)]_+ with squared
-    distances; anchors alone in their class, and batches of one class, give zero. ``partners`` of
-    an anchor in the batch: "random" takes a positive, and the nearest of negatives drawn one from
-    each other class, or of ``n_negatives`` other classes; "average" the mean over these
-    negatives; "hardest" the farthest positive and the nearest negative of all.
+    distances. The positive is random; the negative is the nearest of random ones, one of each of
+    ``n_negatives`` other classes, or of all. Anchors alone in their class give zero.
     """
-    distances = squared_distances(z, z) if squared else _distances(z)
-    to_positive, to_negatives, usable = PARTNERS[partners](distances, y, generator, n_negatives)
+    positive, negatives, usable = draw_triplets(y, generator, n_negatives)
     if not bool(usable.any()):
         return z.sum() * 0.0
-    hinge = F.relu(margin + to_positive[:, None] - to_negatives)[usable]
-    return (hinge.sum(1) / to_negatives[usable].isfinite().sum(1)).mean()
-
-
-def _distances(z: Tensor) -> Tensor:
-    """Distances whose gradient is finite where they are zero."""
-    return (squared_distances(z, z) + 1e-12).sqrt()
-
-
-def _hardest(
-    distances: Tensor, y: Tensor, generator: torch.Generator, n_negatives: int | None
-) -> tuple[Tensor, Tensor, Tensor]:
-    same = y[:, None] == y
-    farthest = distances.masked_fill(~same, -torch.inf).amax(1)
-    nearest = distances.masked_fill(same, torch.inf).amin(1, keepdim=True)
-    return farthest, nearest, (same.sum(1) > 1) & ~same.all(1)
-
-
-def _one_of_each(
-    distances: Tensor, y: Tensor, generator: torch.Generator, n_negatives: int | None
-) -> tuple[Tensor, Tensor, Tensor]:
-    positive, negatives, usable = draw_triplets(y, generator, n_negatives)
+    distances = squared_distances(z, z)
     to_positive = distances.gather(1, positive[:, None])[:, 0]
     to_negatives = distances.gather(1, negatives.clamp_min(0))
-    return to_positive, to_negatives.masked_fill(negatives < 0, torch.inf), usable
-
-
-def _nearest_of_each(
-    distances: Tensor, y: Tensor, generator: torch.Generator, n_negatives: int | None
-) -> tuple[Tensor, Tensor, Tensor]:
-    to_positive, to_negatives, usable = _one_of_each(distances, y, generator, n_negatives)
-    return to_positive, to_negatives.amin(1, keepdim=True), usable
-
-
-PARTNERS = {"random": _nearest_of_each, "average": _one_of_each, "hardest": _hardest}
+    to_nearest = to_negatives.masked_fill(negatives < 0, torch.inf).amin(1)
+    return F.relu(margin + to_positive - to_nearest)[usable].mean()
 
 
 def draw_triplets(
@@ -107,29 +72,17 @@ def draw_triplets(
 
 
 def distillation(
-    z_new: Tensor,
-    z_old: Tensor,
-    new_prototypes: Tensor,
-    old_prototypes: Tensor,
-    alpha: float,
-    temperature: float = 1.0,
+    z_new: Tensor, z_old: Tensor, new_prototypes: Tensor, old_prototypes: Tensor, alpha: float
 ) -> Tensor:
     """Cross entropy between the old and the new class probabilities over the old classes.
 
-    A ``temperature`` above 1 softens both. Zero if there are no instances.
+    It is zero if there are no instances.
     """
     if len(z_new) == 0:
         return z_new.sum()
-    sharpness, n_old = alpha / temperature, len(old_prototypes)
-    target = F.softmax(prototype_logits(z_old, old_prototypes, sharpness), dim=1)
-    return F.cross_entropy(prototype_logits(z_new, new_prototypes[:n_old], sharpness), target)
-
-
-def embedding_drift(z_new: Tensor, z_old: Tensor) -> Tensor:
-    """Mean squared distance of embeddings from where they were; zero if there are none."""
-    if len(z_new) == 0:
-        return z_new.sum()
-    return (z_new - z_old).square().sum(1).mean()
+    target = F.softmax(prototype_logits(z_old, old_prototypes, alpha), dim=1)
+    logits = prototype_logits(z_new, new_prototypes[: len(old_prototypes)], alpha)
+    return F.cross_entropy(logits, target)
 
 
 def prototype_drift(z: Tensor, y: Tensor, old_prototypes: Tensor) -> Tensor:

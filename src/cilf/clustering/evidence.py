@@ -1,0 +1,58 @@
+"""What a rule for the number of novel classes gets, and what it gives."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from cilf.clustering.kmeans import Clusters
+from cilf.clustering.silhouette import silhouette
+from cilf.core.parameters import Part
+
+INSTANCES_PER_CLASS = 16  # of a window; more classes than this allows are not tried
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Clusterings of one window, by the number of novel centres: 0, 1, 2, ...
+
+    Points may lie in another space for each number.
+    """
+
+    clusterings: Mapping[int, Clusters]
+    points: Mapping[int, Tensor]  # of the window, (n, d)
+    held_out: Mapping[int, Tensor]  # of known instances that no training saw, (m, d)
+    held_out_labels: Tensor  # (m,)
+    curve: Mapping[int, float]  # validity of each clustering
+    generator: torch.Generator
+
+
+class CountRule(Part, ABC):
+    """A rule for the number of novel classes in a window."""
+
+    @abstractmethod
+    def find_centres(self, evidence: Evidence) -> Tensor:
+        """Centres of the novel classes: (n_novel, d)."""
+
+
+def counts_to_try(k_max: int, n_instances: int) -> range:
+    """The numbers of novel classes that are tried in a window.
+
+    >>> counts_to_try(8, 40)
+    range(0, 4)
+    """
+    return range(min(k_max, 1 + n_instances // INSTANCES_PER_CLASS) + 1)
+
+
+def measure_validity(
+    points: Mapping[int, Tensor], clusterings: Mapping[int, Clusters], step: int = 1
+) -> dict[int, float]:
+    """Mean silhouette of each clustering, of every ``step``-th instance."""
+    return {
+        k: silhouette(points[k][::step], clusters.assignment[::step])
+        for k, clusters in clusterings.items()
+    }

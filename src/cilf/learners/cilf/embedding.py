@@ -1,0 +1,150 @@
+"""Algorithm 1 of the paper: an embedding in which every class gathers around its prototype."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import torch
+from torch import Tensor
+
+from cilf.core import validation
+from cilf.core.parameters import Part
+from cilf.core.random import torch_generator
+from cilf.errors import BadConfig
+from cilf.learners.cilf import losses
+from cilf.learners.cilf.patches import PatchDictionary
+from cilf.learners.cilf.window import compute_views, learn_patches
+from cilf.nn import training
+from cilf.nn.network import Network, embed
+from cilf.nn.prototypes import anneal, class_means
+from cilf.nn.training import Training
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Loss(Part):
+    """The objective of all training: L_intra + lambda1 * L_inter + lambda2 * R.
+
+    Parameters
+    ----------
+    alpha : float, default=0.3
+        Sharpness of the class probabilities, softmax(-alpha * squared distance).
+    margin : float, default=5.0
+        Margin of the triplet loss L_inter.
+    negatives : int or None, default=4
+        Number of other classes that each instance is compared with in L_inter. None compares it
+        with all other classes of the batch.
+    lambda1 : float, default=1.0
+        Weight of L_inter.
+    lambda2 : float, default=1.0
+        Weight of R, which holds the prototypes of known classes in place.
+    beta : float, default=0.8
+        Share of a prototype that stays when it is annealed after an epoch.
+    exact_prototypes : bool, default=True
+        Whether prototypes end as exact class means instead of annealed ones.
+    distill : float, default=1.0
+        Weight of the distillation on the memory in an update.
+    """
+
+    domains: ClassVar[Mapping[str, validation.Check]] = {
+        **dict.fromkeys(
+            ["alpha", "margin", "lambda1", "lambda2", "distill"], validation.between(0.0)
+        ),
+        "negatives": validation.optional(validation.whole(1)),
+        "beta": validation.between(0.0, 1.0),
+        "exact_prototypes": validation.flag,
+    }
+
+    alpha: float = 0.3
+    margin: float = 5.0
+    negatives: int | None = 4
+    lambda1: float = 1.0
+    lambda2: float = 1.0
+    beta: float = 0.8
+    exact_prototypes: bool = True
+    distill: float = 1.0
+
+    def measure(
+        self,
+        z: Tensor,
+        y: Tensor,
+        prototypes: Tensor,
+        generator: torch.Generator,
+        old_prototypes: Tensor | None = None,
+    ) -> Tensor:
+        """The loss of a batch; R takes part where there are old prototypes."""
+        loss = losses.prototype_cross_entropy(z, y, prototypes, self.alpha)
+        inter = losses.triplet_loss(z, y, self.margin, generator, n_negatives=self.negatives)
+        loss = loss + self.lambda1 * inter
+        if old_prototypes is not None:
+            loss = loss + self.lambda2 * losses.prototype_drift(z, y, old_prototypes)
+        return loss
+
+    def anneal(self, prototypes: Tensor, epoch: training.Epoch, y: Tensor) -> Tensor:
+        """The prototypes after an epoch."""
+        means, counts = class_means(epoch.z, y[epoch.rows], len(prototypes))
+        return anneal(prototypes, means, counts, self.beta)
+
+
+class Labelled(NamedTuple):
+    """Labelled instances on the device of the network."""
+
+    x: Tensor
+    y: Tensor
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """A trained network, and the centre of each class in each view of it."""
+
+    network: Network
+    patches: PatchDictionary | None  # of images
+    centres: list[Tensor]  # those in the embedding, the prototypes, come first
+
+    @property
+    def prototypes(self) -> Tensor:
+        return self.centres[0]
+
+    def views(self, x: Tensor) -> list[Tensor]:
+        """Instances in each view."""
+        return compute_views(self.network, self.patches, x)
+
+
+def fit_embedding(
+    network: Network, labelled: Labelled, *, loss: Loss, optimiser: Training, epochs: int, seed: int
+) -> Embedding:
+    """Train a new network on the known classes."""
+    x, y = labelled
+    generator = torch_generator(seed, "fit")
+    network.standardise(x)
+    patches = learn_patches(network, x, torch_generator(seed, "inputs"))
+    prototypes, _ = class_means(embed(network, x), y, int(y.max()) + 1)
+
+    def objective(z: Tensor, rows: Tensor) -> Tensor:
+        return loss.measure(z, y[rows], prototypes, generator)
+
+    batches = training.shuffled(len(x), optimiser.batch_size, generator, network.device)
+    settings = optimiser.settings(epochs, optimiser.learning_rate)
+    for epoch in training.epochs(
+        network, x, batches, objective, settings, seed=seed, purpose="fit"
+    ):
+        prototypes = loss.anneal(prototypes, epoch, y)
+    centres = locate_classes(compute_views(network, patches, x), y, len(prototypes))
+    return Embedding(network, patches, choose_prototypes(centres, prototypes, loss))
+
+
+def locate_classes(views: list[Tensor], y: Tensor, n_classes: int) -> list[Tensor]:
+    """The centre of each class in each view."""
+    return [class_means(view, y, n_classes)[0] for view in views]
+
+
+def choose_prototypes(centres: list[Tensor], annealed: Tensor, loss: Loss) -> list[Tensor]:
+    """The centres with the prototypes that the loss asks for; refused if training diverged."""
+    centres = centres if loss.exact_prototypes else [annealed, *centres[1:]]
+    if not all(bool(torch.isfinite(view).all()) for view in centres):
+        raise BadConfig(
+            "training diverged (the embedding is not finite): lower training.learning_rate or "
+            "training.clip."
+        )
+    return centres

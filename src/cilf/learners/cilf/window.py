@@ -1,0 +1,146 @@
+"""The views of an instance, and the space that a window is clustered in.
+
+An embedding that is trained on known classes loses what tells novel ones apart. The features one
+layer earlier keep some of it, and the inputs keep all. The three views together have many
+directions that do not matter: those in which neither known data nor the window vary, and those in
+which instances of *one* known class vary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from cilf.learners.cilf.patches import PatchDictionary
+from cilf.nn.network import Network, backbone_features
+from cilf.nn.prototypes import class_means
+
+VIEWS = ["embedding", "features", "inputs"]
+N_PATCHED_IMAGES = 4000  # that patches are learned from
+DIRECT_FACTOR = 4  # times the wanted directions: up to so many dimensions, all are computed
+N_ITERATIONS = 8  # of the subspace iteration
+
+
+@torch.no_grad()
+def compute_views(
+    network: Network, patches: PatchDictionary | None, x: Tensor, batch_size: int = 512
+) -> list[Tensor]:
+    """Instances in each of ``VIEWS``, with the network in evaluation mode.
+
+    The inputs have no part in what was learned from labels: they are the strengths of patches in
+    an image, or the scaled vector.
+    """
+    features = backbone_features(network, x, batch_size)
+    scaled = [network.scaled(batch) for batch in torch.split(x, batch_size)]
+    inputs = torch.cat(scaled if patches is None else [patches(batch) for batch in scaled])
+    return [network.embedding(features), features, inputs]
+
+
+def learn_patches(
+    network: Network, x: Tensor, generator: torch.Generator
+) -> PatchDictionary | None:
+    """Typical patches of images, from a part of them; None for vectors."""
+    if x.ndim != 4:
+        return None
+    patches = PatchDictionary(tuple(x.shape[1:])).to(network.device)
+    some = torch.randperm(len(x), generator=generator)[:N_PATCHED_IMAGES].to(x.device)
+    patches.learn(network.scaled(x[some]), generator)
+    return patches
+
+
+@dataclass(frozen=True)
+class Space:
+    """An affine map from the views of an instance to the point that is clustered."""
+
+    scales: tuple[float, ...]  # what each view is divided by
+    origin: Tensor  # (d,) of the concatenated views
+    axes: Tensor  # (d, m)
+
+    @classmethod
+    def fit(
+        cls,
+        known: Sequence[Tensor],
+        labels: Tensor,
+        window: Sequence[Tensor],
+        *,
+        size: int,
+        whitening: float,
+    ) -> Space:
+        """The space for a window, from the views of it and of labelled known instances.
+
+        The views are scaled to equal spread and concatenated. The ``size`` main directions of
+        known instances and window together are kept. Distances are then measured in deviations
+        within the known classes: ``whitening`` of 0 leaves them as they are, 1 trusts the
+        covariance wholly.
+        """
+        both = [torch.cat(pair) for pair in zip(known, window, strict=True)]
+        scales = tuple(_spread(view) for view in (known if len(labels) else both))
+        points = _concatenate(both, scales)
+        origin = points.mean(0)
+        axes = _main_directions(points - origin, size)
+        within = _within_classes((points - origin)[: len(labels)] @ axes, labels)
+        return cls(scales, origin, axes @ _whitener(within, whitening))
+
+    def transform(self, views: Sequence[Tensor]) -> Tensor:
+        """Points of the space: views of shape (n, d), (n, f), ... -> (n, m)."""
+        return (_concatenate(views, self.scales) - self.origin) @ self.axes
+
+
+def _concatenate(views: Sequence[Tensor], scales: Sequence[float]) -> Tensor:
+    return torch.cat([view / scale for view, scale in zip(views, scales, strict=True)], 1)
+
+
+def _spread(x: Tensor) -> float:
+    """Root mean squared distance from the mean; 1 if there is none."""
+    spread = float((x - x.mean(0)).square().sum(1).mean().sqrt())
+    return spread if spread > 0 else 1.0
+
+
+def _main_directions(centred: Tensor, size: int) -> Tensor:
+    """The directions of largest variance, as columns.
+
+    Of many dimensions only the main ones are computed, by subspace iteration.
+    """
+    if centred.shape[1] > DIRECT_FACTOR * size:
+        block = _main_block(centred, 2 * size)
+        return block @ _main_directions(centred @ block, size)
+    _, vectors = torch.linalg.eigh(_covariance(centred))  # in ascending order
+    main: Tensor = vectors.flip(1)[:, :size].to(centred.dtype)
+    return main
+
+
+def _main_block(centred: Tensor, size: int) -> Tensor:
+    """Orthogonal directions, as columns, among which the main ones are."""
+    some = torch.linspace(0, len(centred) - 1, min(size, len(centred)), device=centred.device)
+    block: Tensor = torch.linalg.qr(centred[some.long()].T).Q
+    for _ in range(N_ITERATIONS):
+        block = torch.linalg.qr(centred.T @ (centred @ block)).Q
+    return block
+
+
+def _within_classes(points: Tensor, labels: Tensor) -> Tensor:
+    """Covariance of instances around the means of their classes; a sphere if there are none."""
+    if len(labels) == 0:
+        return torch.eye(points.shape[1], dtype=torch.float64, device=points.device)
+    means, _ = class_means(points, labels, int(labels.max()) + 1)
+    return _covariance(points - means[labels])
+
+
+def _covariance(centred: Tensor) -> Tensor:
+    doubled = centred.double()
+    return doubled.T @ doubled / len(doubled)
+
+
+def _whitener(within: Tensor, whitening: float) -> Tensor:
+    """The map after which the covariance, shrunk towards a sphere, is the identity."""
+    sphere = torch.eye(len(within), dtype=within.dtype, device=within.device)
+    mean_variance = within.diagonal().mean().clamp_min(1e-12)
+    values, vectors = torch.linalg.eigh(
+        whitening * within + (1 - whitening) * mean_variance * sphere
+    )
+    smallest = 1e-6 * mean_variance
+    scaling: Tensor = (vectors / values.clamp_min(smallest).sqrt()).float()
+    return scaling
