@@ -7,18 +7,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from cilf.core import notices
 from cilf.data.folders import read_flat_folder, read_folder
 from cilf.data.images import EncodedImages, decode_dataset, decode_instances
 from cilf.data.options import Options
 from cilf.data.pixels import is_image
 from cilf.errors import BadInput
 
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CILF_CACHE", str(tmp_path_factory.mktemp("cache")))
-    notices.forget()
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def draw(folder: Path, *names: str, level: int = 7) -> None:

@@ -153,32 +153,6 @@ def test_a_named_set_takes_no_options() -> None:
         load_dataset("digits", size=4)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"size": 2}, "size is 2"),
-        ({"size": (2, 8)}, "size is 2"),
-        ({"size": (8,)}, r"size is \(8,\): give pixels a side, \(h, w\), or \(h, w, 3\)"),
-        ({"size": (8, 8, 4)}, r"size is \(8, 8, 4\)"),
-        ({"test_share": 0.0}, "test_share is 0.0"),
-    ],
-)
-def test_options_that_cannot_work_are_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(BadConfig, match=message):
-        load_dataset("digits", **options)
-
-
-@pytest.mark.parametrize("name", ["", "x" * 3000])
-def test_names_that_no_path_can_have_are_no_paths(name: str) -> None:
-    with pytest.raises(BadConfig, match=r"unknown data set .*Or give hf:ID, or the path"):
-        load_dataset(name)
-
-
-def test_a_path_that_cannot_be_looked_at_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="cannot be read"):
-        load_dataset(tmp_path / ("x" * 3000))
-
-
 def test_the_folder_one_is_in_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(paint(tmp_path / "photos"))
     assert load_dataset(".").name == "photos"
