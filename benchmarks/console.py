@@ -100,7 +100,7 @@ def kill_repeatedly(store: Path, window: int, rounds: int) -> dict[str, int]:
         acknowledged: dict[int, str] = {}
         with serve(store) as (url, process), httpx.Client(base_url=url, timeout=60) as client:
             killer = threading.Timer(rng.uniform(0.05, 1.0), process.kill)
-            client.get(f"/api/windows/{window}/groups")
+            client.get(f"/api/windows/{window}/clusters")
             killer.start()
             with contextlib.suppress(httpx.TransportError):
                 while True:
@@ -112,7 +112,7 @@ def kill_repeatedly(store: Path, window: int, rounds: int) -> dict[str, int]:
                         acknowledged[row] = expected[row] = name
             killer.join()
         kept = Store(store)
-        labelled = window_view.labelled(Console(kept, store / "model"), window, "")
+        labelled = window_view.list_labels(Console(kept, store / "model"), window, "")
         kept.close()
         # The last request may have been written and killed before it was acknowledged.
         found = {row: labelled[row].label for row in expected}

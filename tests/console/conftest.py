@@ -1,9 +1,10 @@
-"""A store with a window of two kinds that nobody has named, made without a model."""
+"""A store with a window of two clusters without names, made without a model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,36 +13,43 @@ pytest.importorskip("sqlalchemy")
 pytest.importorskip("fastapi")
 pytest.importorskip("PIL")
 
-from cilf.console.gallery import png, write_gallery
+from fastapi.testclient import TestClient
+
+from cilf.console.app import make_app
+from cilf.console.gallery import encode_png, write_gallery
+from cilf.console.guard import Access
 from cilf.console.service import Console
-from cilf.console.store import DONE, Store
+from cilf.console.store import DONE, Event, Store
+from cilf.console.verbs import VERBS
 
 PLACES = {"cat": (0.0, 0.0), "dog": (9.0, 0.0), "cow": (0.0, 9.0), "hen": (9.0, 9.0)}
+COWS, HENS = 1, 2  # clusters
+URL = "http://127.0.0.1:8377"
 SIZES = {"cat": 20, "dog": 10, "cow": 12, "hen": 8}
 
 
-def put_window(console: Console, name: str = "first", seed: int = 0, n: int = 1) -> int:
-    """A window with cats and dogs, which are known, and cows and hens, which are not."""
+def put_window(console: Console, title: str = "first", seed: int = 0, n: int = 1) -> int:
+    """Add a window with cats and dogs, which are known, and cows and hens, which are not."""
     rng = np.random.default_rng(seed)
-    kinds = [kind for kind, size in SIZES.items() for _ in range(size * n)]
-    embedding = np.array([rng.normal(PLACES[kind], 0.5) for kind in kinds], dtype=np.float32)
-    pictures = rng.integers(0, 255, (len(kinds), 8, 8), dtype=np.uint8)
-    number = console.store.add_window(name, "nowhere", budget=10)
+    classes = [name for name, size in SIZES.items() for _ in range(size * n)]
+    embedding = np.array([rng.normal(PLACES[name], 0.5) for name in classes], dtype=np.float32)
+    pictures = rng.integers(0, 255, (len(classes), 8, 8), dtype=np.uint8)
+    number = console.store.add_window(title, "nowhere", budget=10)
     write_gallery(
         console.folder(number),
-        ids=np.array([f"{kind}-{i}" for i, kind in enumerate(kinds)]),
-        label=np.array([kind if kind in ("cat", "dog") else "dog" for kind in kinds]),
-        novelty=np.linspace(0, 1, len(kinds)).astype(np.float32),
-        cluster=np.array([{"cow": 0, "hen": 1}.get(kind, -1) for kind in kinds]),
+        ids=np.array([f"{name}-{i}" for i, name in enumerate(classes)]),
+        label=np.array([name if name in ("cat", "dog") else "dog" for name in classes]),
+        novelty=np.linspace(0, 1, len(classes)).astype(np.float32),
+        cluster=np.array([{"cow": 0, "hen": 1}.get(name, -1) for name in classes]),
         embedding=embedding,
         places=((embedding + 2) / 13).astype(np.float32),
         form="images",
-        thumbs=[png(picture) for picture in pictures],
+        thumbs=[encode_png(picture) for picture in pictures],
     )
     facts = {
-        "n": len(kinds),
+        "n": len(classes),
         "n_novel": (SIZES["cow"] + SIZES["hen"]) * n,
-        "kinds": 2,
+        "n_clusters": 2,
         "known": {"cat": SIZES["cat"] * n, "dog": SIZES["dog"] * n},
         "version": 1,
         "drift": {},
@@ -49,6 +57,11 @@ def put_window(console: Console, name: str = "first", seed: int = 0, n: int = 1)
     }
     console.store.change_window(number, status=DONE, facts=facts)
     return number
+
+
+def act(console: Console, window: int, verb: str, **fields: Any) -> Event:
+    """Use a verb as a request does."""
+    return console.act(window, verb, VERBS[verb].body(**fields))
 
 
 def put_model(store: Store) -> None:
@@ -81,3 +94,9 @@ def console(store: Store) -> Console:
     made = Console(store, store.folder / "model")
     put_window(made)
     return made
+
+
+@pytest.fixture
+def client(console: Console) -> Iterator[TestClient]:
+    with TestClient(make_app(console, Access()), base_url=URL) as made:
+        yield made

@@ -14,8 +14,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
-
 PATIENCE = 120.0  # seconds for a machine with much else to do
 
 
@@ -41,14 +39,14 @@ class Server:
     def kill(self) -> None:
         assert self.process is not None
         self.process.send_signal(signal.SIGKILL)
-        self._ended()
+        self._wait()
 
     def stop(self) -> int:
         assert self.process is not None
         self.process.send_signal(signal.SIGINT)
-        return self._ended()
+        return self._wait()
 
-    def _ended(self) -> int:
+    def _wait(self) -> int:
         assert self.process is not None
         assert self.process.stdout is not None
         code = self.process.wait(timeout=PATIENCE)
@@ -67,17 +65,6 @@ def serving(store: Path, *options: str) -> Iterator[Server]:
             server.kill()
 
 
-def finished(client: httpx.Client, job: int) -> dict[str, object]:
-    """The job when it is done."""
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        told = client.get(f"/api/jobs/{job}").json()
-        if told["status"] in ("done", "failed"):
-            return dict(told)
-        time.sleep(0.1)
-    raise AssertionError(f"job {job} is not done: {told}")
-
-
 # ----------------------------------------------------------------- PostgreSQL
 
 
@@ -86,12 +73,12 @@ def missing_postgres() -> str | None:
     for program in ("postgres", "initdb"):
         if shutil.which(program) is None:
             return f"no {program} on the path"
-    if os.getuid() == 0 and _somebody() is None:
+    if os.getuid() == 0 and _find_user() is None:
         return "PostgreSQL does not run as root, and there is no other user"
     return None
 
 
-def _somebody() -> pwd.struct_passwd | None:
+def _find_user() -> pwd.struct_passwd | None:
     for name in ("postgres", "nobody"):
         with contextlib.suppress(KeyError):
             return pwd.getpwnam(name)
@@ -102,7 +89,7 @@ def _somebody() -> pwd.struct_passwd | None:
 def postgres(folder: Path) -> Iterator[str]:
     """The URL of an empty database that ends with the block."""
     folder.mkdir(parents=True)
-    other = _somebody() if os.getuid() == 0 else None
+    other = _find_user() if os.getuid() == 0 else None
     ids = {} if other is None else {"user": other.pw_uid, "group": other.pw_gid, "extra_groups": []}
     if other is not None:
         os.chown(folder, other.pw_uid, other.pw_gid)

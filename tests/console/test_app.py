@@ -6,7 +6,6 @@ import random
 import threading
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,19 +14,12 @@ from fastapi.testclient import TestClient
 
 from cilf.console import uploads, window_view
 from cilf.console.app import make_app
-from cilf.console.gallery import png
+from cilf.console.gallery import encode_png
 from cilf.console.guard import Access
 from cilf.console.service import Console
 from cilf.console.store import Store
 
-URL = "http://127.0.0.1:8377"
-COWS, HENS = 1, 2
-
-
-@pytest.fixture
-def client(console: Console) -> Iterator[TestClient]:
-    with TestClient(make_app(console, Access()), base_url=URL) as made:
-        yield made
+from .conftest import COWS, HENS, URL, put_window
 
 
 def post(client: TestClient, verb: str, status: int = 200, **body: Any) -> Any:
@@ -36,19 +28,19 @@ def post(client: TestClient, verb: str, status: int = 200, **body: Any) -> Any:
     return answer.json()
 
 
-def groups(client: TestClient) -> dict[int, tuple[str | None, str, int]]:
-    found = client.get("/api/windows/1/groups").json()["groups"]
-    return {g["group"]: (g["name"], g["status"], g["size"]) for g in found}
+def clusters(client: TestClient) -> dict[int, tuple[str | None, str, int]]:
+    found = client.get("/api/windows/1/clusters").json()["clusters"]
+    return {g["cluster"]: (g["name"], g["status"], g["size"]) for g in found}
 
 
 def test_each_verb_by_rest(client: TestClient) -> None:
-    first = groups(client)
+    first = clusters(client)
     stories: list[tuple[str, dict[str, Any], Any]] = [
-        ("name", {"groups": [COWS], "name": "cow"}, {COWS: ("cow", "open", 12)}),
-        ("into", {"groups": [COWS], "name": "dog"}, {COWS: ("dog", "open", 12)}),
-        ("reject", {"groups": [HENS]}, {HENS: (None, "rejected", 8)}),
-        ("skip", {"groups": [HENS]}, {HENS: (None, "skipped", 8)}),
-        ("split", {"group": COWS, "rows": [30, 31]}, {COWS: (None, "open", 10)}),
+        ("name", {"clusters": [COWS], "name": "cow"}, {COWS: ("cow", "open", 12)}),
+        ("into", {"clusters": [COWS], "name": "dog"}, {COWS: ("dog", "open", 12)}),
+        ("reject", {"clusters": [HENS]}, {HENS: (None, "rejected", 8)}),
+        ("skip", {"clusters": [HENS]}, {HENS: (None, "skipped", 8)}),
+        ("split", {"cluster": COWS, "rows": [30, 31]}, {COWS: (None, "open", 10)}),
         ("move", {"rows": [30, 42], "to": "new"}, {COWS: (None, "open", 11)}),
         ("move", {"rows": [30], "to": HENS}, {HENS: (None, "open", 9)}),
         ("move", {"rows": [30], "to": "known"}, {COWS: (None, "open", 11)}),
@@ -56,62 +48,62 @@ def test_each_verb_by_rest(client: TestClient) -> None:
     ]
     for verb, body, expected in stories:
         post(client, verb, **body)
-        assert expected.items() <= groups(client).items(), verb
+        assert expected.items() <= clusters(client).items(), verb
         post(client, "undo")
-        assert groups(client) == first, verb
-    post(client, "merge", groups=[HENS, COWS])
-    assert groups(client) == {HENS: (None, "open", 20)}
-    post(client, "name", groups=[HENS], name="bird")
-    post(client, "reopen", groups=[HENS])
-    assert groups(client) == {HENS: (None, "open", 20)}
+        assert clusters(client) == first, verb
+    post(client, "merge", clusters=[HENS, COWS])
+    assert clusters(client) == {HENS: (None, "open", 20)}
+    post(client, "name", clusters=[HENS], name="bird")
+    post(client, "reopen", clusters=[HENS])
+    assert clusters(client) == {HENS: (None, "open", 20)}
 
 
 def test_a_conflict_says_what_changed(client: TestClient) -> None:
-    post(client, "name", groups=[COWS], name="cow", version=0, person="ann")
-    told = post(client, "name", 409, groups=[COWS], name="calf", version=0, person="bob")
+    post(client, "name", clusters=[COWS], name="cow", version=0, person="ann")
+    told = post(client, "name", 409, clusters=[COWS], name="calf", version=0, person="bob")
     assert told["version"] == 1
-    assert told["happened"][0]["person"] == "ann"
-    assert told["happened"][0]["about"] == {"groups": [COWS], "name": "cow"}
-    assert groups(client)[COWS][0] == "cow"
+    assert told["events"][0]["person"] == "ann"
+    assert told["events"][0]["about"] == {"clusters": [COWS], "name": "cow"}
+    assert clusters(client)[COWS][0] == "cow"
 
 
 @pytest.mark.parametrize(
     ("verb", "body", "status"),
     [
-        ("name", {"groups": [9], "name": "cow"}, 400),
-        ("name", {"groups": [COWS], "name": "CAT"}, 400),
-        ("name", {"groups": [], "name": "cow"}, 422),
-        ("name", {"groups": [COWS], "name": "a\x00b"}, 422),
-        ("name", {"groups": [COWS], "name": "cow", "extra": 1}, 422),
-        ("into", {"groups": [COWS], "name": "cow"}, 400),
+        ("name", {"clusters": [9], "name": "cow"}, 400),
+        ("name", {"clusters": [COWS], "name": "CAT"}, 400),
+        ("name", {"clusters": [], "name": "cow"}, 422),
+        ("name", {"clusters": [COWS], "name": "a\x00b"}, 422),
+        ("name", {"clusters": [COWS], "name": "cow", "extra": 1}, 422),
+        ("into", {"clusters": [COWS], "name": "cow"}, 400),
         ("move", {"rows": [9999], "to": COWS}, 400),
         ("move", {"rows": [2**40], "to": COWS}, 422),
-        ("split", {"group": COWS, "rows": [0]}, 400),
+        ("split", {"cluster": COWS, "rows": [0]}, 400),
         ("undo", {}, 400),
-        ("learn", {}, 400),
+        ("update", {}, 400),
     ],
 )
 def test_what_cannot_be_done(client: TestClient, verb: str, body: Any, status: int) -> None:
     post(client, verb, status, **body)
-    assert groups(client) == {COWS: (None, "open", 12), HENS: (None, "open", 8)}
+    assert clusters(client) == {COWS: (None, "open", 12), HENS: (None, "open", 8)}
 
 
 def test_looking(client: TestClient) -> None:
-    shown = client.get(f"/api/windows/1/groups/{COWS}").json()["show"]
+    shown = client.get(f"/api/windows/1/clusters/{COWS}").json()["exemplars"]
     assert set(shown) == {"medoid", "nearest", "farthest", "random"}
-    drawn = client.get("/api/windows/1/map").json()
-    assert len(drawn["x"]) == len(drawn["group"]) == 50
-    assert 0 <= min(drawn["x"]) <= max(drawn["x"]) <= 1000
-    page = client.get("/api/windows/1/instances?group=0&label=cat&most=7").json()
+    points = client.get("/api/windows/1/map").json()
+    assert len(points["x"]) == len(points["cluster"]) == 50
+    assert 0 <= min(points["x"]) <= max(points["x"]) <= 1000
+    page = client.get("/api/windows/1/instances?cluster=0&label=cat&most=7").json()
     assert (page["total"], len(page["instances"])) == (20, 7)
     assert all(one["identity"].startswith("cat") for one in page["instances"])
     one = client.get("/api/windows/1/instances/30").json()
-    assert (one["identity"], one["group"], one["nearest"]) == ("cow-30", COWS, "dog")
+    assert (one["identity"], one["cluster"], one["nearest"]) == ("cow-30", COWS, "dog")
     assert client.get("/api/windows/1/instances/50").status_code == 404
-    asked = client.get("/api/windows/1/ask?strategy=uncertain").json()
-    assert len(asked["instances"]) == asked["left"] == 10
+    queries = client.get("/api/windows/1/queries?strategy=uncertain").json()
+    assert len(queries["instances"]) == queries["left"] == 10
     client.put("/api/windows/1/budget", json={"budget": 3})
-    assert client.get("/api/windows/1/ask").json()["left"] == 3
+    assert client.get("/api/windows/1/queries").json()["left"] == 3
 
 
 def test_thumbnails(client: TestClient) -> None:
@@ -123,8 +115,8 @@ def test_thumbnails(client: TestClient) -> None:
 
 @pytest.mark.parametrize("format", ["csv", "jsonl", "label-studio"])
 def test_labels_go_out_and_come_back(client: TestClient, format: str) -> None:
-    post(client, "name", groups=[COWS], name="cow, brown")
-    post(client, "name", groups=[HENS], name="Hühner")
+    post(client, "name", clusters=[COWS], name="cow, brown")
+    post(client, "name", clusters=[HENS], name="Hühner")
     told = client.get(f"/api/windows/1/labels?format={format}").content
     for _ in range(2):
         post(client, "undo")
@@ -150,7 +142,7 @@ def test_a_table_of_findings_says_the_same_as_on_the_command_line(client: TestCl
 
 
 def test_label_studio_tasks(client: TestClient) -> None:
-    post(client, "name", groups=[COWS], name="cow")
+    post(client, "name", clusters=[COWS], name="cow")
     tasks = client.get("/api/windows/1/labels?format=label-studio").json()
     assert tasks[0]["predictions"][0]["result"][0]["value"] == {"choices": ["cat"]}
     assert tasks[30]["annotations"][0]["result"][0]["value"] == {"choices": ["cow"]}
@@ -181,7 +173,7 @@ def test_labels_that_cannot_be_read(client: TestClient, format: str, content: by
 
 
 def test_pages(client: TestClient) -> None:
-    post(client, "name", groups=[COWS], name="<b>cow</b>")
+    post(client, "name", clusters=[COWS], name="<b>cow</b>")
     for path in ("/", "/windows/1", "/classes", "/stream", "/login"):
         page = client.get(path)
         assert page.status_code == 200, path
@@ -190,34 +182,32 @@ def test_pages(client: TestClient) -> None:
     assert client.get("/windows/7").status_code == 404
     assert client.get("/static/../app.py").status_code == 404
     assert "http" not in client.get("/static/console.js").text
-    for part in ("groups", "known", "ask", "history", "learn", "members?group=1"):
-        assert client.get(f"/windows/1/part/{part}").status_code == 200, part
+    for section in ("clusters", "known", "queries", "history", "update", "members?cluster=1"):
+        assert client.get(f"/windows/1/section/{section}").status_code == 200, section
 
 
 def test_the_classes_page_says_where_versions_came_from(
     client: TestClient, console: Console
 ) -> None:
-    taught = {"event": "update", "version": 2, "before": 1, "time": "2026-01-02T00:00:00+00:00"}
-    taught |= {"n_labels": 1, "data": "monday", "renamed": {"dog": "hound"}, "new_classes": []}
+    update = {"event": "update", "version": 2, "before": 1, "time": "2026-01-02T00:00:00+00:00"}
+    update |= {"n_labels": 1, "data": "monday", "renamed": {"dog": "hound"}, "new_classes": []}
     model = console.model()
-    console.store.put_fact("model", {**model, "events": [*model["events"], taught]})
+    console.store.put_fact("model", {**model, "events": [*model["events"], update]})
     page = client.get("/classes").text
     assert "fit from zoo" in page
-    assert "update, 1 label from monday; dog is hound now" in page
+    assert "update, 1 label from monday; dog renamed to hound" in page
     assert "since version 1, 30 labels" in page
 
 
-def test_a_window_can_have_more_groups_than_were_found(client: TestClient) -> None:
+def test_a_window_can_have_more_clusters_than_were_found(client: TestClient) -> None:
     post(client, "label", rows=[0], name="cat")
-    post(client, "split", group=COWS, rows=[30])
-    page = client.get("/part/windows").text
+    post(client, "split", cluster=COWS, rows=[30])
+    page = client.get("/section/windows").text
     assert "<td>1 of 4</td>" in page
 
 
 def test_stream_and_classes(client: TestClient, console: Console) -> None:
-    from .conftest import put_window
-
-    post(client, "name", groups=[COWS], name="cow")
+    post(client, "name", clusters=[COWS], name="cow")
     put_window(console, "second")
     one, two = client.get("/api/stream").json()
     assert (one["came"], one["vanished"]) == (["cow"], [])
@@ -232,21 +222,21 @@ def test_stream_and_classes(client: TestClient, console: Console) -> None:
 
 
 def test_people_look_while_others_change_things(console: Console) -> None:
-    """Groups come and go under the readers' eyes: no answer breaks, the log is shown."""
+    """Clusters come and go under the readers' eyes: no answer breaks, the log is shown."""
     app, statuses = make_app(console, Access()), Counter[int]()
 
     def person(seed: int) -> None:
         rng = random.Random(seed)
         with TestClient(app, base_url=URL, raise_server_exceptions=False) as client:
             for _ in range(30):
-                asked = rng.choice(["merge", "undo", "page", "page", "group"])
-                if asked == "page":
+                action = rng.choice(["merge", "undo", "page", "page", "cluster"])
+                if action == "page":
                     answer = client.get("/windows/1")
-                elif asked == "group":
-                    answer = client.get(f"/api/windows/1/groups/{HENS}")
+                elif action == "cluster":
+                    answer = client.get(f"/api/windows/1/clusters/{HENS}")
                 else:
-                    body = {"groups": [COWS, HENS]} if asked == "merge" else {}
-                    answer = client.post(f"/api/windows/1/{asked}", json=body)
+                    body = {"clusters": [COWS, HENS]} if action == "merge" else {}
+                    answer = client.post(f"/api/windows/1/{action}", json=body)
                 statuses[answer.status_code] += 1
 
     people = [threading.Thread(target=person, args=(seed,)) for seed in range(4)]
@@ -257,7 +247,7 @@ def test_people_look_while_others_change_things(console: Console) -> None:
     assert set(statuses) <= {200, 400, 404, 409}, statuses
     assert statuses[200] > 40
     again = Console(console.store, console.model_path)
-    assert window_view.groups(again, 1) == window_view.groups(console, 1)
+    assert window_view.list_clusters(again, 1) == window_view.list_clusters(console, 1)
 
 
 # ----------------------------------------------------------------- who may come
@@ -282,10 +272,10 @@ def test_other_hosts_are_refused(client: TestClient) -> None:
     ],
 )
 def test_other_sites_cannot_change_anything(client: TestClient, headers: dict[str, str]) -> None:
-    body = {"groups": [COWS], "name": "cow"}
+    body = {"clusters": [COWS], "name": "cow"}
     answer = client.post("/api/windows/1/name", json=body, headers=headers)
     assert answer.status_code == 403
-    assert groups(client)[COWS][0] is None
+    assert clusters(client)[COWS][0] is None
 
 
 def test_other_sites_cannot_look_but_people_may_follow_links(client: TestClient) -> None:
@@ -293,7 +283,7 @@ def test_other_sites_cannot_look_but_people_may_follow_links(client: TestClient)
     assert client.get("/api/windows", headers=foreign).status_code == 403
     assert client.get("/", headers=foreign | {"sec-fetch-mode": "navigate"}).status_code == 200
     own = {"origin": URL, "sec-fetch-site": "same-origin"}
-    body = {"groups": [COWS], "name": "cow"}
+    body = {"clusters": [COWS], "name": "cow"}
     assert client.post("/api/windows/1/name", json=body, headers=own).status_code == 200
 
 
@@ -334,7 +324,7 @@ def test_pages_may_not_be_framed_and_run_no_foreign_script(client: TestClient) -
 
 
 def picture(side: int = 8) -> bytes:
-    return png(np.zeros((side, side), np.uint8))
+    return encode_png(np.zeros((side, side), np.uint8))
 
 
 def packed(files: dict[str, bytes]) -> bytes:
@@ -433,7 +423,7 @@ def bomb() -> bytes:
         ("empty.zip", packed({}), 400),
         ("inside.zip", packed({"a.png": b"not a picture"}), 400),
         ("bomb.zip", bomb(), 413),
-        ("large.png", png(np.zeros((2100, 2100), np.uint8)), 413),
+        ("large.png", encode_png(np.zeros((2100, 2100), np.uint8)), 413),
         ("paths.csv", b"image\n/etc/secret.png\n", 400),
         ("paths.jsonl", b'{"image": "../secret.png"}\n', 400),
         ("bad.csv", b"\xff\xfe\x00", 400),
@@ -451,8 +441,8 @@ def test_files_that_are_refused_leave_nothing(
     content: bytes,
     status: int,
 ) -> None:
-    monkeypatch.setattr(uploads, "MOST_UNPACKED", 20 << 20)
-    monkeypatch.setattr(uploads, "MOST_PIXELS", 4_000_000)
+    monkeypatch.setattr(uploads, "MAX_UNPACKED", 20 << 20)
+    monkeypatch.setattr(uploads, "MAX_PIXELS", 4_000_000)
     answer = upload(client, (name, content))
     assert answer.status_code == status, answer.text
     assert kept(store) == set()
@@ -477,7 +467,7 @@ def test_tables_are_kept(client: TestClient, store: Store) -> None:
 def test_a_store_that_is_gone_is_one_line(client: TestClient, store: Store) -> None:
     with store.engine.begin() as connection:
         connection.exec_driver_sql("DROP TABLE events")
-    answer = client.post("/api/windows/1/name", json={"groups": [COWS], "name": "cow"})
+    answer = client.post("/api/windows/1/name", json={"clusters": [COWS], "name": "cow"})
     assert answer.status_code == 503
     assert "nothing was changed" in answer.json()["detail"]
 
@@ -492,7 +482,7 @@ def test_bodies_have_a_limit(client: TestClient) -> None:
 def test_the_interface_is_described(client: TestClient) -> None:
     described = client.get("/openapi.json").json()
     paths = described["paths"]
-    verbs = ("name", "into", "merge", "split", "reject", "skip", "move", "label", "undo", "learn")
+    verbs = ("name", "into", "merge", "split", "reject", "skip", "move", "label", "undo", "update")
     for verb in verbs:
         assert f"/api/windows/{{window}}/{verb}" in paths
     assert all(path.startswith("/api/") for path in paths)

@@ -18,15 +18,17 @@ from cilf.console.store import Job, Store
 from cilf.errors import BadInput
 from cilf.workflow.versions import ModelFolder
 
+from .conftest import act
+
 PLACES = {"left": (-6.0, 0.0), "right": (6.0, 0.0), "up": (0.0, 9.0), "down": (0.0, -9.0)}
 
 
-def write_points(path: Path, kinds: dict[str, int], seed: int, labelled: bool = False) -> Path:
+def write_points(path: Path, sizes: dict[str, int], seed: int, labelled: bool = False) -> Path:
     rng = np.random.default_rng(seed)
     lines = ["id,x,y" + (",label" if labelled else "")]
-    for kind, n in kinds.items():
-        for i, (x, y) in enumerate(rng.normal(PLACES[kind], 0.5, size=(n, 2))):
-            lines.append(f"{kind}-{i},{x:.4f},{y:.4f}" + (f",{kind}" if labelled else ""))
+    for name, n in sizes.items():
+        for i, (x, y) in enumerate(rng.normal(PLACES[name], 0.5, size=(n, 2))):
+            lines.append(f"{name}-{i},{x:.4f},{y:.4f}" + (f",{name}" if labelled else ""))
     path.write_text("\n".join(lines) + "\n")
     return path
 
@@ -39,7 +41,7 @@ class Desk:
         self.model = model or folder / "model"
         self.console = Console(self.store, self.model)
         self.worker = Worker(self.store, self.model)
-        self.worker._tell_model()
+        self.worker.publish_model()
 
     def work(self) -> Job:
         """Do the next job."""
@@ -50,14 +52,14 @@ class Desk:
         assert done is not None
         return done
 
-    def named(self, window: int) -> list[int]:
-        """Name each group by what most of its members are; the groups."""
-        opened = self.console.opened(window)
-        groups = list(opened.state.groups)
-        for group in groups:
-            kinds = [opened.gallery.ids[r].partition("-")[0] for r in opened.state.members(group)]
-            self.console.name(window, [group], max(sorted(set(kinds)), key=kinds.count))
-        return groups
+    def name_clusters(self, window: int) -> None:
+        """Name each cluster by the class of most of its members."""
+        opened = self.console.open(window)
+        for number in list(opened.state.clusters):
+            ids = [opened.gallery.ids[row] for row in opened.state.members(number)]
+            classes = [identity.partition("-")[0] for identity in ids]
+            name = max(sorted(set(classes)), key=classes.count)
+            act(self.console, window, "name", clusters=[number + 1], name=name)
 
 
 @pytest.fixture
@@ -73,7 +75,7 @@ def test_a_model_is_fitted(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     with pytest.raises(BadInput, match="there is no model yet"):
         desk.console.add_window(str(known))
-    updates.fit(desk.console, str(known), "iforest")
+    updates.start_fit(desk.console, str(known), "iforest")
     done = desk.work()
     assert done.status == "done", done.problem
     assert desk.console.model()["classes"] == ["left", "right"]
@@ -85,7 +87,7 @@ def test_no_file_is_run_because_a_request_names_it(tmp_path: Path) -> None:
     own = tmp_path / "own.py"
     own.write_text("raise SystemExit('it was run')\n")
     desk = Desk(tmp_path)
-    updates.fit(desk.console, str(known), f"{own}:Own")
+    updates.start_fit(desk.console, str(known), f"{own}:Own")
     done = desk.work()
     assert done.status == "failed"
     assert "learner" in (done.problem or "")
@@ -108,22 +110,22 @@ def test_from_a_window_to_a_new_version_and_back(desk: Desk, tmp_path: Path) -> 
     facts = desk.console.window(window).facts
     assert facts["n"] == 100
     assert 55 <= facts["n_novel"] <= 65
-    assert desk.console.opened(window).gallery.form == "strips"
-    places = desk.console.opened(window).gallery.places
+    assert desk.console.open(window).gallery.form == "strips"
+    places = desk.console.open(window).gallery.places
     assert places.shape == (100, 2)
     assert 0 <= places.min() <= places.max() <= 1
 
-    desk.named(window)
+    desk.name_clusters(window)
     desk.console.rename("up", "above")
-    job = updates.learn(desk.console, window, person="ann")
+    job = updates.start_update(desk.console, window, person="ann")
     done = desk.work()
     assert done.status == "done", done.problem
     assert done.result is not None
     assert not done.result["refused"]
-    (lesson,) = desk.store.lessons(window)
-    assert (lesson.job, lesson.version, lesson.before) == (job, 2, 1)
+    (update,) = desk.store.updates(window)
+    assert (update.job, update.version, update.before) == (job, 2, 1)
     assert set(desk.console.model()["classes"]) >= {"left", "right", "above"}
-    assert desk.console.classes().shown("above") == "above"
+    assert desk.console.classes().display_label("above") == "above"
     assert desk.console.classes().key("above") == "up"
 
     later = write_points(tmp_path / "later.csv", {"left": 20, "right": 20, "up": 30}, 2)
@@ -137,40 +139,42 @@ def test_from_a_window_to_a_new_version_and_back(desk: Desk, tmp_path: Path) -> 
     updates.decide(desk.console, job, keep=False)
     assert desk.work().status == "done"
     assert desk.console.model()["version"] == 1
-    assert not desk.console.classes().is_learned("up")
+    assert not desk.console.classes().is_in_model("up")
     desk.store.close()
 
 
-def test_a_class_called_as_files_say_left_out_is_learned(desk: Desk, tmp_path: Path) -> None:
+def test_a_class_called_as_files_say_left_out_is_in_the_model(desk: Desk, tmp_path: Path) -> None:
     new = write_points(tmp_path / "new.csv", {"left": 20, "right": 20, "up": 40}, 1)
     window = desk.console.add_window(str(new)).id
     assert desk.work().status == "done"
-    ids = desk.console.opened(window).gallery.ids
-    desk.console.label(window, {row: "-" for row, identity in enumerate(ids) if "up" in identity})
-    updates.learn(desk.console, window)
+    ids = desk.console.open(window).gallery.ids
+    rows = [row for row, identity in enumerate(ids) if "up" in identity]
+    act(desk.console, window, "label", rows=rows, name="-")
+    updates.start_update(desk.console, window)
     done = desk.work()
     assert done.status == "done", done.problem
     assert desk.console.model()["classes"] == ["left", "right", "-"]
     desk.store.close()
 
 
-def test_the_model_takes_over_a_new_name_when_it_learns(desk: Desk, tmp_path: Path) -> None:
+def test_the_model_takes_over_a_new_name_in_its_update(desk: Desk, tmp_path: Path) -> None:
     new = write_points(tmp_path / "new.csv", {"left": 20, "right": 20, "up": 40}, 1)
     for name, labels in (("west", ["up"]), ("sunset", ["up", "high"])):
         window = desk.console.add_window(str(new)).id
         assert desk.work().status == "done"
-        opened = desk.console.opened(window)
-        rows = [row for row, identity in enumerate(opened.gallery.ids) if "up" in identity]
-        desk.console.label(window, {row: labels[row % len(labels)] for row in rows[:30]})
+        opened = desk.console.open(window)
+        ups = [identity for identity in opened.gallery.ids if "up" in identity][:30]
+        named = {identity: labels[i % len(labels)] for i, identity in enumerate(ups)}
+        desk.console.import_labels(window, named)
         desk.console.rename("left" if name == "west" else "west", name)
-        updates.learn(desk.console, window, force=True)
+        updates.start_update(desk.console, window, force=True)
         done = desk.work()
         assert done.status == "done", done.problem
         assert desk.console.model()["classes"][0] == name
         assert workflow.predict(desk.model, new).counts[name] >= 15
         assert desk.console.classes().key(name) == "left"
         assert not desk.console.classes().renames
-    listed = {known["name"]: known for known in overview.class_list(desk.console)}
+    listed = {known["name"]: known for known in overview.list_classes(desk.console)}
     assert (listed["sunset"]["since"], listed["sunset"]["n_labels"]) == (1, 48)
     assert listed["sunset"]["earlier"] == ["left", "west"]
     assert [len(listed[name]["counts"]) for name in ("sunset", "right", "up")] == [2, 2, 2]
@@ -181,15 +185,17 @@ def test_the_model_takes_over_a_new_name_when_it_learns(desk: Desk, tmp_path: Pa
     desk.store.close()
 
 
-def test_learning_that_was_killed_after_the_version_was_written(desk: Desk, tmp_path: Path) -> None:
+def test_an_update_that_was_killed_after_the_version_was_written(
+    desk: Desk, tmp_path: Path
+) -> None:
     new = write_points(tmp_path / "new.csv", {"left": 20, "right": 20, "up": 40}, 1)
     window = desk.console.add_window(str(new)).id
     desk.work()
-    desk.named(window)
-    number = updates.learn(desk.console, window)
+    desk.name_clusters(window)
+    number = updates.start_update(desk.console, window)
     job = desk.store.claim_job()
     assert job is not None
-    desk.worker.learn(job)
+    desk.worker.update(job)
     desk.store.decide(number, "lost")  # whatever it said, the job is not done
     desk.store.requeue()
     done = desk.work()
@@ -200,16 +206,16 @@ def test_learning_that_was_killed_after_the_version_was_written(desk: Desk, tmp_
 
 
 def test_a_job_of_another_store_is_another_job(desk: Desk, tmp_path: Path) -> None:
-    """Two stores count their jobs alike: what one taught is not what the other has to teach."""
+    """Two stores count their jobs alike: the update of one is not the update of the other."""
     new = write_points(tmp_path / "new.csv", {"left": 20, "right": 20, "up": 40}, 1)
     for folder, version in ((tmp_path / "one", 2), (tmp_path / "two", 3)):
         folder.mkdir()
         other = Desk(folder, desk.model)
         window = other.console.add_window(str(new)).id
         other.work()
-        groups = list(other.console.opened(window).state.groups)
-        other.console.name(window, groups, f"from {folder.name}")
-        updates.learn(other.console, window, force=True)
+        clusters = [number + 1 for number in other.console.open(window).state.clusters]
+        act(other.console, window, "name", clusters=clusters, name=f"from {folder.name}")
+        updates.start_update(other.console, window, force=True)
         done = other.work()
         assert done.status == "done", done.problem
         assert done.result is not None
@@ -241,20 +247,20 @@ def test_going_back_that_fails_and_that_was_killed(desk: Desk, tmp_path: Path) -
     new = write_points(tmp_path / "new.csv", {"left": 20, "right": 20, "up": 40}, 1)
     window = desk.console.add_window(str(new)).id
     desk.work()
-    desk.named(window)
-    number = updates.learn(desk.console, window, force=True)
+    desk.name_clusters(window)
+    number = updates.start_update(desk.console, window, force=True)
     assert desk.work().status == "done"
     updates.decide(desk.console, number, keep=False)
     with ModelFolder(desk.model).lock():
         assert "another command is changing" in (desk.work().problem or "")
-    assert desk.store.lessons(window)[0].decision == "pending"  # the model is where it was
+    assert desk.store.updates(window)[0].decision == "pending"  # the model is where it was
     updates.decide(desk.console, number, keep=False)
     job = desk.store.claim_job()
     assert job is not None
     desk.worker.rollback(job)
     desk.store.requeue()
     assert desk.work().status == "done"
-    assert desk.store.lessons(window)[0].decision == "rolled back"
+    assert desk.store.updates(window)[0].decision == "rolled back"
     assert [event.event for event in ModelFolder(desk.model).events()][-2:] == [
         "update",
         "rollback",
@@ -269,10 +275,10 @@ def test_a_damaged_model_does_not_stop_the_worker(
     content = log.read_bytes()
     log.unlink()
     again = Desk(tmp_path)
-    again.worker._tell_model()
+    again.worker.publish_model()
     assert caplog.text.count("is damaged") == 1
     log.write_bytes(content)
-    again.worker._tell_model()
+    again.worker.publish_model()
     assert again.console.model()["version"] == 1
     again.store.close()
     desk.store.close()

@@ -14,10 +14,10 @@ import pytest
 from cilf.console import window_view
 from cilf.console.service import Conflict, Console
 from cilf.console.state import Patch
-from cilf.console.store import CLASSES, Event, Store, Taken, now
+from cilf.console.store import CLASSES, Event, SeqTaken, Store, now
 from cilf.errors import BadConfig
 
-from .conftest import put_model, put_window
+from .conftest import act, put_model, put_window
 from .servers import Server, missing_postgres, postgres, serving
 
 ROUNDS = 5
@@ -61,7 +61,7 @@ def test_a_kill_loses_no_label(tmp_path: Path) -> None:
         console = Console(store, tmp_path / "model")
         kept = {
             row: one.label
-            for row, one in enumerate(window_view.labelled(console, window, ""))
+            for row, one in enumerate(window_view.list_labels(console, window))
             if one.label
         }
         # The last request may have been written and killed before it was acknowledged.
@@ -108,21 +108,24 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 def test_a_story_on_either_database(kept: Store) -> None:
     console = Console(kept, kept.folder / "model")
     window = put_window(console)
-    console.name(window, [0], "Kühe 🐄", person="ann")
-    console.simple(window, "merge", [0, 1])
+    act(console, window, "name", clusters=[1], name="Kühe 🐄", person="ann")
+    act(console, window, "merge", clusters=[1, 2])
     console.undo(window)
     console.rename("Kühe 🐄", "cows")
     with pytest.raises(Conflict):
-        console.name(window, [0], "calf", version=0)
+        act(console, window, "name", clusters=[1], name="calf", version=0)
     again = Console(kept, kept.folder / "model")
-    assert window_view.groups(again, window) == window_view.groups(console, window)
-    assert [group["name"] for group in window_view.groups(again, window)] == [None, "cows"]
+    assert window_view.list_clusters(again, window) == window_view.list_clusters(console, window)
+    assert [cluster["name"] for cluster in window_view.list_clusters(again, window)] == [
+        None,
+        "cows",
+    ]
 
 
 def test_the_log_takes_each_number_once(kept: Store) -> None:
     event = Event(CLASSES, 1, "rename", {}, {"names": {}}, "ann", now())
     kept.append(event)
-    with pytest.raises(Taken):
+    with pytest.raises(SeqTaken):
         kept.append(event)
     assert kept.events(CLASSES) == [event]
     assert kept.last_seq(CLASSES) == 1
@@ -140,7 +143,7 @@ def test_two_people_at_once_on_either_database(kept: Store) -> None:
         for i in range(15):
             row, name = rng.randrange(50), f"{person}-{i}"
             try:
-                console.label(window, {row: name}, person=person)
+                act(console, window, "label", rows=[row], name=name, person=person)
             except Conflict:
                 continue
             done.append((row, name))
@@ -153,7 +156,7 @@ def test_two_people_at_once_on_either_database(kept: Store) -> None:
     assert kept.last_seq(window) == len(done)
     told = [event.about["names"] for event in kept.events(window)]
     assert sorted(names for (names,) in told) == sorted(name for _, name in done)
-    state = Console(kept, kept.folder / "model").opened(window).state
+    state = Console(kept, kept.folder / "model").open(window).state
     assert state.version == len(done)
 
 
@@ -178,7 +181,7 @@ def test_jobs_are_claimed_once_and_again_after_a_kill(kept: Store) -> None:
 def test_patches_are_kept_as_they_are(kept: Store) -> None:
     console = Console(kept, kept.folder / "model")
     window = put_window(console)
-    console.move(window, [0, 30, 42], None)
+    act(console, window, "move", rows=[0, 30, 42], to="new")
     (event,) = kept.events(window)
     assert Patch.from_json(event.patch).to_json() == event.patch
 
@@ -187,6 +190,15 @@ def test_patches_are_kept_as_they_are(kept: Store) -> None:
 def test_databases_that_cannot_be_used(tmp_path: Path, url: str) -> None:
     with pytest.raises(BadConfig, match="cannot be used"):
         Store(tmp_path, url)
+
+
+def test_a_store_of_an_older_format_is_refused(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.add_window("first", "nowhere", budget=1)
+    store.put_fact("format", 1)
+    store.close()
+    with pytest.raises(BadConfig, match="has an older format"):
+        Store(tmp_path)
 
 
 def test_one_console_for_each_store(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("uvicorn")
 
 from cilf import cli
-from cilf.console.server import _limits, serve
+from cilf.console.server import readable_roots, serve
 from cilf.errors import BadConfig
 
 
@@ -45,6 +45,8 @@ def test_on_the_command_line_it_is_one_line(
 
 
 def test_with_a_token_only_named_folders_may_be_read(tmp_path: Path) -> None:
-    assert _limits(None, ()) is None
-    assert _limits(None, [tmp_path]) == _limits("a-long-token", [tmp_path]) == [tmp_path]
-    assert _limits("a-long-token", ()) == []
+    assert readable_roots(None, ()) is None
+    assert (
+        readable_roots(None, [tmp_path]) == readable_roots("a-long-token", [tmp_path]) == [tmp_path]
+    )
+    assert readable_roots("a-long-token", ()) == []

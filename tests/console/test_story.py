@@ -14,7 +14,7 @@ import httpx
 import numpy as np
 import pytest
 
-from cilf.console.gallery import png
+from cilf.console.gallery import encode_png
 from cilf.console.service import Console
 from cilf.console.store import Store
 from cilf.data import load_dataset
@@ -39,7 +39,7 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def write(target: Path, digit: int, start: int, n: int) -> None:
         target.mkdir(parents=True, exist_ok=True)
         for row in rows[digit][start : start + n]:
-            (target / f"{digit}-{row}.png").write_bytes(png(pictures[row]))
+            (target / f"{digit}-{row}.png").write_bytes(encode_png(pictures[row]))
 
     for digit in range(8):
         if digit < 5:
@@ -69,13 +69,13 @@ def open_page(browser: Any, url: str, width: int = 1280, scheme: str = "light") 
     return page
 
 
-def shot(page: Any, name: str) -> None:
+def take_shot(page: Any, name: str) -> None:
     """Kept where somebody can look at it, if a place is named."""
     if folder := os.environ.get("CILF_SCREENSHOTS"):
         page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
 
 
-def nameless(page: Any) -> list[str]:
+def find_nameless(page: Any) -> list[str]:
     """Controls that a screen reader could not tell apart."""
     session = page.context.new_cdp_session(page)
     nodes = session.send("Accessibility.getFullAXTree")["nodes"]
@@ -94,125 +94,126 @@ class Desk:
     def __init__(self, page: Any) -> None:
         self.page = page
 
-    def groups(self) -> dict[int, list[str]]:
-        """Group -> the digits on its sheet."""
+    def clusters(self) -> dict[int, list[str]]:
+        """Cluster -> the digits on its sheet."""
         found = {}
-        for card in self.page.query_selector_all("#groups .group"):
+        for card in self.page.query_selector_all("#clusters .cluster-card"):
             labels = [t.get_attribute("aria-label") for t in card.query_selector_all(".thumb")]
-            found[int(card.get_attribute("data-group"))] = [
+            found[int(card.get_attribute("data-cluster"))] = [
                 re.search(r"Instance (\d)-", label).group(1) for label in labels
             ]
         return found
 
-    def kinds(self) -> dict[int, str]:
-        """Group -> the digit that most of its sheet shows."""
+    def digits(self) -> dict[int, str]:
+        """Cluster -> the digit that most of its sheet shows."""
         return {
-            group: Counter(shown).most_common(1)[0][0] for group, shown in self.groups().items()
+            cluster: Counter(shown).most_common(1)[0][0]
+            for cluster, shown in self.clusters().items()
         }
 
-    def focus(self, group: int) -> None:
-        self.page.focus(f"#groups .group[data-group='{group}']")
+    def focus(self, cluster: int) -> None:
+        self.page.focus(f"#clusters .cluster-card[data-cluster='{cluster}']")
 
     def press(self, key: str) -> None:
         """Press the key of a verb and wait until the page shows what came of it."""
         version = self.version()
         self.page.keyboard.press(key)
-        self.changed(version)
+        self.wait_for_change(version)
 
     def name(self, label: str) -> None:
         version = self.version()
         self.page.keyboard.press("n")
         self.page.keyboard.type(label)
         self.page.keyboard.press("Enter")
-        self.changed(version)
+        self.wait_for_change(version)
 
     def version(self) -> int:
-        return int(self.page.get_attribute("#groups .groups", "data-version"))
+        return int(self.page.get_attribute("#clusters .clusters", "data-version"))
 
-    def changed(self, since: int) -> None:
+    def wait_for_change(self, since: int) -> None:
         end = time.monotonic() + SLOW / 1000
         while self.version() <= since:
             assert time.monotonic() < end, self.page.inner_text("#toast")
             self.page.wait_for_timeout(50)
-        self.settled()
+        self.wait()
 
-    def settled(self) -> None:
+    def wait(self) -> None:
         """Wait until all parts of the page have come, and the focus is back."""
         self.page.wait_for_selector(".desk[aria-busy='false']")
 
     def titles(self) -> dict[int, str]:
-        cards = self.page.query_selector_all("#groups .group")
+        cards = self.page.query_selector_all("#clusters .cluster-card")
         return {
-            int(card.get_attribute("data-group")): card.query_selector(".title").inner_text()
+            int(card.get_attribute("data-cluster")): card.query_selector(".title").inner_text()
             for card in cards
         }
 
 
-def test_from_digits_to_a_model_that_learns(browser: Any, digits: Path, server: Server) -> None:
+def test_from_digits_to_an_updated_model(browser: Any, digits: Path, server: Server) -> None:
     page = open_page(browser, server.url)
     page.fill("#person", "Ann")
-    shot(page, "01-no-model")
+    take_shot(page, "01-no-model")
     page.fill("input[name=data]", str(digits / "known"))
-    page.click("text=Fit a model")
-    page.wait_for_selector("text=Point to a folder or file")
+    page.click("button:has-text('Fit a model')")
+    page.wait_for_selector("text=Open a folder or file")
     page.wait_for_load_state("load")
 
     # Monday's window: what is new in it?
     page.fill("form[data-post='/api/windows'] input[name=path]", str(digits / "monday"))
     page.click("button:text-is('Detect')")
     page.wait_for_selector("#windows td.text:has-text('ready')")
-    shot(page, "02-windows")
+    take_shot(page, "02-windows")
     page.click("text=1. monday")
     page.wait_for_url("**/windows/1")
     desk = Desk(page)
     assert "200 instances" in page.inner_text(".chips")
-    shot(page, "03-window")
-    assert nameless(page) == []
+    take_shot(page, "03-window")
+    assert find_nameless(page) == []
 
-    while len(desk.groups()) < 4:  # so that there is something to merge and to reject
-        first = next(iter(desk.groups()))
+    while len(desk.clusters()) < 4:  # so that there is something to merge and to reject
+        first = next(iter(desk.clusters()))
         desk.focus(first)
         desk.press("s")
-    kinds = desk.kinds()
+    shown_digits = desk.digits()
 
     # Name one that comes again on Tuesday.
-    named, digit = next((group, kind) for group, kind in kinds.items() if kind in NEW)
+    named, digit = next((cluster, digit) for cluster, digit in shown_digits.items() if digit in NEW)
     label = NEW[digit]
     desk.focus(named)
     desk.name(label)
     assert desk.titles()[named] == label
     # Merge two, and name them.
-    one, two = [group for group in desk.titles() if group != named][:2]
-    for group in (one, two):
-        desk.focus(group)
+    one, two = [cluster for cluster in desk.titles() if cluster != named][:2]
+    for cluster in (one, two):
+        desk.focus(cluster)
         page.keyboard.press("Space")
-    shot(page, "04-two-chosen")
+    take_shot(page, "04-two-chosen")
     desk.press("m")
     assert two not in desk.titles()
     desk.press("u")  # changed my mind
     assert two in desk.titles()
-    for group in (one, two):
-        desk.focus(group)
+    for cluster in (one, two):
+        desk.focus(cluster)
         page.keyboard.press("Space")
     desk.press("m")
     desk.focus(one)
     desk.name("other")
     # Reject one.
-    three = next(group for group in desk.titles() if group not in (named, one))
+    three = next(cluster for cluster in desk.titles() if cluster not in (named, one))
     desk.focus(three)
     desk.press("r")
-    assert "not new" in desk.titles()[three]
-    shot(page, "05-named")
+    assert "not novel" in desk.titles()[three]
+    take_shot(page, "05-named")
 
-    # Learn.
+    # Update.
     page.keyboard.press("l")
-    page.wait_for_selector("#learn table")
-    if page.query_selector("button:has-text('Learn anyway')"):  # old classes would lose too much
-        page.click("button:has-text('Learn anyway')")
+    page.wait_for_selector("#update table")
+    if page.query_selector("button:has-text('Update anyway')"):  # old classes would lose too much
+        page.click("button:has-text('Update anyway')")
     page.wait_for_selector("button:has-text('Accept version')")
-    shot(page, "06-learned")
-    assert label in page.inner_text("#learn table")
-    assert label in page.inner_text("#lesson-title")
+    take_shot(page, "06-updated")
+    assert label in page.inner_text("#update table")
+    assert label in page.inner_text("#update-title")
     page.click("button:has-text('Accept version')")
     page.wait_for_selector("text=Accepted.")
 
@@ -229,14 +230,14 @@ def test_from_digits_to_a_model_that_learns(browser: Any, digits: Path, server: 
     shown = [thumb.get_attribute("aria-label") for thumb in thumbs]
     right = sum(one.startswith(f"Instance {digit}-") for one in shown)
     assert right >= 10, shown
-    shot(page, "07-second-window")
+    take_shot(page, "07-second-window")
     page.goto(server.url + "/stream")
-    assert f"came: {label}" in page.inner_text(".story")
-    shot(page, "08-stream")
+    assert f"came: {label}" in page.inner_text(".windows")
+    take_shot(page, "08-stream")
     page.goto(server.url + "/classes")
     card = f".class:has(h2:text-is('{label}'))"
     assert "since version 2" in page.inner_text(card)
-    shot(page, "09-classes")
+    take_shot(page, "09-classes")
     assert page.complaints == []
 
     # And back: the model as it was, and a name that is a better one.
@@ -247,8 +248,8 @@ def test_from_digits_to_a_model_that_learns(browser: Any, digits: Path, server: 
     page.keyboard.press("u")
     page.wait_for_selector(f"h2:text-is('{label}')")
     page.wait_for_load_state("load")
-    page.click("button[aria-label='Go back to version 1']")
-    page.wait_for_selector("text=not learned yet")
+    page.click("button[aria-label='Roll back to version 1']")
+    page.wait_for_selector("text=not in the model yet")
     told = httpx.get(server.url + "/api/model").json()
     assert told["version"] == 1
     page.context.close()
@@ -278,9 +279,9 @@ def test_pages_fit_and_are_named(
     page = open_page(browser, ready.url + path, width, scheme)
     page.wait_for_load_state("networkidle")
     assert page.evaluate(OVERFLOW) <= 0
-    assert nameless(page) == []
+    assert find_nameless(page) == []
     assert page.complaints == []
-    shot(page, f"page{path.replace('/', '-')}-{width}-{scheme}")
+    take_shot(page, f"page{path.replace('/', '-')}-{width}-{scheme}")
     page.context.close()
 
 
@@ -301,12 +302,12 @@ def test_lasso_chooses_and_moves(browser: Any, ready: Server) -> None:
         page.mouse.move(*corner, steps=3)
     page.mouse.up()
     assert "8 instances chosen" in page.inner_text("#chosen")
-    shot(page, "10-lasso")
+    take_shot(page, "10-lasso")
     page.keyboard.press("v")
     version = desk.version()
     page.select_option("#dialog-target select", "1")
     page.click("#dialog button.primary")
-    desk.changed(version)
+    desk.wait_for_change(version)
     assert list(desk.titles()) == [1]
     desk.press("u")
     assert set(desk.titles()) == {1, 2}
@@ -316,33 +317,33 @@ def test_lasso_chooses_and_moves(browser: Any, ready: Server) -> None:
 def test_pointing_at_the_map_shows_an_instance(browser: Any, ready: Server) -> None:
     page = open_page(browser, ready.url + "/windows/1")
     page.wait_for_load_state("networkidle")
-    drawn = httpx.get(ready.url + "/api/windows/1/map").json()
+    points = httpx.get(ready.url + "/api/windows/1/map").json()
     box = page.locator("#map").bounding_box()
     assert box is not None
     scale, margin = (box["width"] - 32) / 1000, 16
-    x, y = margin + drawn["x"][30] * scale, margin + (1000 - drawn["y"][30]) * scale
+    x, y = margin + points["x"][30] * scale, margin + (1000 - points["y"][30]) * scale
     page.mouse.move(box["x"] + x, box["y"] + y)
-    assert "group 1, looks like dog" in page.inner_text("#hover")
+    assert "cluster 1, nearest to dog" in page.inner_text("#hover")
     page.wait_for_selector("#hover img")
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     page.wait_for_selector("#hover", state="hidden")
     page.context.close()
 
 
-def test_chosen_instances_go_into_a_known_class_and_groups_are_let_alone(
+def test_chosen_instances_go_into_a_known_class_and_clusters_are_let_alone(
     browser: Any, ready: Server
 ) -> None:
     page = open_page(browser, ready.url + "/windows/1")
     page.wait_for_load_state("networkidle")
     desk = Desk(page)
-    page.click(".group[data-group='1'] .corner.medoid .thumb")
-    page.keyboard.press("r")  # is about groups, and none was chosen
-    page.wait_for_selector("#toast.problem:has-text('reject is about groups')")
+    page.click(".cluster-card[data-cluster='1'] .exemplar.medoid .thumb")
+    page.keyboard.press("r")  # is about clusters, and none was chosen
+    page.wait_for_selector("#toast.problem:has-text('reject needs clusters')")
     version = desk.version()
     page.keyboard.press("i")
     page.select_option("#dialog-known select", "cat")
     page.click("#dialog button.primary")
-    desk.changed(version)
+    desk.wait_for_change(version)
     assert desk.titles() == {1: "no name yet", 2: "no name yet", max(desk.titles()): "cat"}
     desk.press("u")
     assert set(desk.titles().values()) == {"no name yet"}
@@ -359,7 +360,7 @@ def test_what_is_known_is_counted_anew(browser: Any, ready: Server) -> None:
     page.keyboard.press("n")
     page.keyboard.type("lynx")
     page.keyboard.press("Enter")
-    desk.changed(version)
+    desk.wait_for_change(version)
     assert page.inner_text(f"{cats} summary").split() == ["cat", "19"]
     page.wait_for_selector(f"{cats}[open] .thumb")
     desk.press("u")
@@ -371,15 +372,15 @@ def test_somebody_else_was_faster(browser: Any, ready: Server) -> None:
     page = open_page(browser, ready.url + "/windows/1")
     page.route("**/events?after=*", lambda route: route.abort())  # Ann has not seen it yet
     desk = Desk(page)
-    body = {"groups": [1], "name": "cow", "person": "Bob"}
+    body = {"clusters": [1], "name": "cow", "person": "Bob"}
     httpx.post(ready.url + "/api/windows/1/name", json=body).raise_for_status()
     desk.focus(1)
     page.keyboard.press("n")
     page.keyboard.type("calf")
     page.keyboard.press("Enter")
     page.wait_for_selector("#toast.problem:has-text('Bob')")
-    page.wait_for_selector(".group[data-group='1'] .title:text-is('cow')")
-    desk.settled()
+    page.wait_for_selector(".cluster-card[data-cluster='1'] .title:text-is('cow')")
+    desk.wait()
     desk.press("u")
     assert desk.titles()[1] == "no name yet"
     page.context.close()
@@ -387,11 +388,11 @@ def test_somebody_else_was_faster(browser: Any, ready: Server) -> None:
 
 def test_what_others_do_comes_in_by_itself(browser: Any, ready: Server) -> None:
     page = open_page(browser, ready.url + "/windows/1")
-    body = {"groups": [2], "name": "hen", "person": "Bob"}
+    body = {"clusters": [2], "name": "hen", "person": "Bob"}
     httpx.post(ready.url + "/api/windows/1/name", json=body).raise_for_status()
-    page.wait_for_selector(".group[data-group='2'] .title:text-is('hen')")
+    page.wait_for_selector(".cluster-card[data-cluster='2'] .title:text-is('hen')")
     desk = Desk(page)
-    desk.settled()
+    desk.wait()
     desk.press("u")
     page.context.close()
 
@@ -404,9 +405,9 @@ def test_questions_are_answered_by_key(browser: Any, ready: Server) -> None:
     page.keyboard.press("q")
     page.keyboard.type("heron")
     page.keyboard.press("Enter")
-    desk.changed(version)
+    desk.wait_for_change(version)
     assert "heron" in desk.titles().values()
-    assert page.inner_text("#ask").startswith("1 of")
+    assert page.inner_text("#queries").startswith("1 of")
     desk.press("u")
     page.context.close()
 
@@ -416,10 +417,10 @@ def test_a_token_is_typed_once(browser: Any, tmp_path: Path) -> None:
         page = open_page(browser, running.url + "/classes")
         page.fill("input[name=token]", "wrong-one")
         page.click("text=Enter")
-        page.wait_for_selector("text=That is not the token.")
+        page.wait_for_selector("text=The token is wrong.")
         page.fill("input[name=token]", "long-enough")
         page.click("text=Enter")
-        page.wait_for_selector("text=First, a model")
+        page.wait_for_selector("text=Fit a model first")
         page.goto(running.url + "/classes")
         assert "No class yet" in page.inner_text("main")
         page.context.close()
@@ -435,5 +436,5 @@ def test_files_are_sent(browser: Any, ready: Server, digits: Path) -> None:
     bad.write_bytes(b"#!/bin/sh")
     page.set_input_files("input[name=files]", [bad])
     page.click("text=Send and detect")
-    page.wait_for_selector("#toast.problem:has-text('no image')")
+    page.wait_for_selector("#toast.problem:has-text('not a readable image')")
     page.context.close()

@@ -1,9 +1,9 @@
-"""The REST interface: thin routes over :class:`Console`. Groups are counted from 1."""
+"""The REST interface: thin routes over :class:`Console`. Clusters are counted from 1."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -11,24 +11,23 @@ from fastapi import APIRouter, Depends, File, Form, Path, Query, Request, Upload
 from fastapi.responses import Response
 
 from cilf.console import bodies, import_export, overview, updates, uploads, window_view
-from cilf.console.bodies import Changed, Happened, JobStarted
-from cilf.console.classes import Classes
+from cilf.console.bodies import ChangeResponse, EventResponse, JobResponse
 from cilf.console.gallery import TEXTS
-from cilf.console.service import Console, NotThere
-from cilf.console.state import KNOWN
+from cilf.console.service import Console, NotFound
 from cilf.console.store import QUEUED, RUNNING, Event, Job, WindowRow
+from cilf.console.verbs import VERBS
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
-    400: {"model": bodies.Problem, "description": "It cannot be done; the line says why."},
+    400: {"model": bodies.Problem, "description": "The request cannot be met; the line says why."},
     401: {"model": bodies.Problem, "description": "The token is missing or wrong."},
     403: {"model": bodies.Problem, "description": "The request comes from another site."},
-    404: {"model": bodies.Problem, "description": "There is no such thing."},
-    409: {"model": bodies.ConflictProblem, "description": "Somebody else has changed it."},
-    413: {"model": bodies.Problem, "description": "That is larger than what is taken."},
+    404: {"model": bodies.Problem, "description": "The object does not exist."},
+    409: {"model": bodies.ConflictProblem, "description": "Somebody else has changed the object."},
+    413: {"model": bodies.Problem, "description": "The content is too large."},
     503: {"model": bodies.Problem, "description": "The store cannot be reached, or is full."},
 }
 MEDIA = {"csv": "text/csv", "jsonl": "application/jsonl", "label-studio": "application/json"}
-ENDS = {"csv": "csv", "jsonl": "jsonl", "label-studio": "json"}
+SUFFIXES = {"csv": "csv", "jsonl": "jsonl", "label-studio": "json"}
 LARGEST = bodies.LARGEST
 ANY_FILE = {
     "required": True,
@@ -38,14 +37,17 @@ ANY_FILE = {
 Window = Annotated[int, Path(ge=1, le=LARGEST, description="The number of a window.")]
 JobNumber = Annotated[int, Path(ge=1, le=LARGEST, description="The number of a job.")]
 Row = Annotated[int, Path(ge=0, le=LARGEST, description="The number of an instance, from 0.")]
-Group = Annotated[int, Path(ge=1, le=LARGEST, description="The number of a group.")]
+Cluster = Annotated[int, Path(ge=1, le=LARGEST, description="The number of a cluster.")]
 
 
-def routes(console: Console) -> APIRouter:
+def make_routes(console: Console) -> APIRouter:
     """All routes under /api."""
     api = APIRouter(prefix="/api", responses=PROBLEMS)
-    parts = (_windows, _groups, _instances, _happenings, _verbs, _classes, _labels, _model)
-    for add in parts:
+    sections = (
+        _add_windows, _add_clusters, _add_instances, _add_history, _add_verbs, _add_classes,
+        _add_labels, _add_model, _add_jobs,
+    )  # fmt: skip
+    for add in sections:
         add(api, console)
     return api
 
@@ -53,15 +55,15 @@ def routes(console: Console) -> APIRouter:
 # ----------------------------------------------------------------- windows
 
 
-def _windows(api: APIRouter, console: Console) -> None:
+def _add_windows(api: APIRouter, console: Console) -> None:
     @api.get("/windows", tags=["windows"])
     def list_windows() -> list[dict[str, Any]]:
         """All windows, in the order they came."""
         return [window_json(row) for row in console.store.windows()]
 
     @api.post("/windows", tags=["windows"], status_code=201)
-    def add_window(body: bodies.NewWindow) -> dict[str, Any]:
-        """Look for new kinds in a folder of images or a table on the server's machine."""
+    def add_window(body: bodies.WindowBody) -> dict[str, Any]:
+        """Detect novel classes in a folder of images or a table on the server's machine."""
         return window_json(console.add_window(body.path, body.name, body.budget))
 
     @api.post("/windows/upload", tags=["windows"], status_code=201)
@@ -70,228 +72,196 @@ def _windows(api: APIRouter, console: Console) -> None:
         name: Annotated[bodies.Text, Form()] = "",
         budget: Annotated[bodies.Budget, Form()] = 50,
     ) -> dict[str, Any]:
-        """Look for new kinds in files that are sent."""
+        """Detect novel classes in uploaded files."""
         console.require_model()
         folder = console.store.folder / "uploads" / uuid.uuid4().hex
-        kept = uploads.keep([(file.filename or "", file.file) for file in files], folder)
-        one = len(files) == 1
-        called = name or (
-            uploads.safe_name(files[0].filename or "") if one else f"{len(files)} files"
-        )
-        return window_json(console.add_upload(kept, called, budget))
+        path = uploads.save([(file.filename or "", file.file) for file in files], folder)
+        if not name:
+            is_one = len(files) == 1
+            name = uploads.safe_name(files[0].filename or "") if is_one else f"{len(files)} files"
+        return window_json(console.add_upload(path, name, budget))
 
     @api.get("/windows/{window}", tags=["windows"])
     def get_window(window: Window) -> dict[str, Any]:
-        """One window: its state, what was found, jobs about it."""
+        """A window with its facts and its jobs."""
         jobs = [job_json(job) for job in console.store.jobs(window=window)]
         return window_json(console.window(window)) | {"jobs": jobs}
 
     @api.put("/windows/{window}/budget", tags=["windows"])
-    def set_budget(window: Window, body: bodies.Budgeting) -> dict[str, Any]:
-        """Change how many answers the window asks for."""
+    def set_budget(window: Window, body: bodies.BudgetBody) -> dict[str, Any]:
+        """Set the number of answers that the window asks for."""
         console.set_budget(window, body.budget)
         return window_json(console.window(window))
 
     @api.post("/windows/{window}/again", tags=["windows"], status_code=201)
     def detect_again(window: Window) -> dict[str, Any]:
-        """Look at the same data once more, as a new window, with the model as it is now."""
-        return window_json(console.again(window))
+        """Detect in the same data with the current model. The result is a new window."""
+        return window_json(console.detect_again(window))
 
 
-# ----------------------------------------------------------------- looking
+# ----------------------------------------------------------------- view
 
 
-def _groups(api: APIRouter, console: Console) -> None:
-    @api.get("/windows/{window}/groups", tags=["looking"])
-    def list_groups(window: Window) -> dict[str, Any]:
-        """The groups of a window, what is known in it, and the version of all this."""
-        opened = console.opened(window)
+def _add_clusters(api: APIRouter, console: Console) -> None:
+    @api.get("/windows/{window}/clusters", tags=["view"])
+    def list_clusters(window: Window) -> dict[str, Any]:
+        """The clusters of a window, the counts of its known classes, and its version."""
+        opened = console.open(window)
         with opened.lock:
-            groups = [_counted(group) for group in window_view.groups(console, window)]
-            known = window_view.known(console, window)
-            return {"version": opened.state.version, "groups": groups, "known": known}
-
-    @api.get("/windows/{window}/groups/{group}", tags=["looking"])
-    def get_group(window: Window, group: Group) -> dict[str, Any]:
-        """A group, and the rows that show what it is: medoid, nearest, farthest, random."""
-        with console.opened(window).lock:
-            found = [g for g in window_view.groups(console, window) if g["group"] == group - 1]
-            if not found:
-                raise NotThere(f"group {group} is not there.")
-            return _counted(found[0]) | {
-                "show": asdict(window_view.sheet(console, window, group - 1))
+            return {
+                "version": opened.state.version,
+                "clusters": window_view.list_clusters(console, window),
+                "known": window_view.count_known(console, window),
             }
 
-    @api.get("/windows/{window}/map", tags=["looking"])
+    @api.get("/windows/{window}/clusters/{cluster}", tags=["view"])
+    def get_cluster(window: Window, cluster: Cluster) -> dict[str, Any]:
+        """A cluster and the rows of its exemplars: medoid, nearest, farthest, random."""
+        with console.open(window).lock:
+            exemplars = asdict(window_view.find_exemplars(console, window, cluster))
+            clusters = window_view.list_clusters(console, window)
+        (found,) = (one for one in clusters if one["cluster"] == cluster)
+        return found | {"exemplars": exemplars}
+
+    @api.get("/windows/{window}/map", tags=["view"])
     def get_map(window: Window) -> dict[str, Any]:
-        """The place of each instance, from 0 to 1000, and its group (0: known)."""
-        opened, classes = console.opened(window), console.classes()
+        """The place of each instance, from 0 to 1000, and its cluster (0: known)."""
+        opened, classes = console.open(window), console.classes()
         places = (opened.gallery.places * 1000).round().astype(int)
         with opened.lock:
-            group_of = (opened.state.group_of + 1).tolist()
+            cluster_of = (opened.state.cluster_of + 1).tolist()
             version = opened.state.version
-        labels = [classes.shown(str(label)) for label in opened.gallery.label.tolist()]
-        known = sorted(set(labels))
-        place = {label: i for i, label in enumerate(known)}
+        labels = [classes.display_label(str(label)) for label in opened.gallery.label.tolist()]
+        names = sorted(set(labels))
+        index = {name: i for i, name in enumerate(names)}
         return {
             "version": version,
             "x": places[:, 0].tolist(),
             "y": places[:, 1].tolist(),
-            "group": group_of,
-            "label": [place[label] for label in labels],
-            "labels": known,
+            "cluster": cluster_of,
+            "label": [index[label] for label in labels],
+            "labels": names,
         }
 
 
-def _instances(api: APIRouter, console: Console) -> None:
-    @api.get("/windows/{window}/instances", tags=["looking"])
+def _add_instances(api: APIRouter, console: Console) -> None:
+    @api.get("/windows/{window}/instances", tags=["view"])
     def list_instances(
         window: Window,
-        group: Annotated[int | None, Query(ge=0, le=LARGEST, description="0: known ones")] = None,
+        cluster: Annotated[
+            int | None, Query(ge=0, le=LARGEST, description="0: known instances")
+        ] = None,
         label: Annotated[bodies.Text | None, Query(description="A known class")] = None,
         start: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
         most: Annotated[int, Query(ge=1, le=500)] = 60,
     ) -> dict[str, Any]:
         """A page of instances, typical ones first."""
-        number = None if group is None else group - 1
-        total, rows = window_view.members(console, window, number, label, start, most)
-        return {"total": total, "instances": instances_json(console, window, rows)}
+        total, rows = window_view.list_members(
+            console, window, cluster, label, start=start, most=most
+        )
+        instances = window_view.describe_instances(console, window, rows)
+        return {"total": total, "instances": instances}
 
-    @api.get("/windows/{window}/instances/{row}", tags=["looking"])
+    @api.get("/windows/{window}/instances/{row}", tags=["view"])
     def get_instance(window: Window, row: Row) -> dict[str, Any]:
-        """One instance: its group, what it looks like, and its text if it is one."""
-        if row >= len(console.opened(window).gallery.ids):
-            raise NotThere(f"row {row} is not there.")
-        return instances_json(console, window, [row])[0]
+        """An instance: its cluster, its nearest known class, and its text if it is one."""
+        if row >= len(console.open(window).gallery.ids):
+            raise NotFound(f"row {row} does not exist.")
+        return window_view.describe_instances(console, window, [row])[0]
 
     @api.get(
         "/windows/{window}/thumbs/{row}.png",
-        tags=["looking"],
+        tags=["view"],
         response_class=Response,
         responses={200: {"content": {"image/png": {}}}},
     )
     def get_thumb(window: Window, row: Row) -> Response:
-        """The picture of an instance."""
-        gallery = console.opened(window).gallery
+        """The thumbnail of an instance."""
+        gallery = console.open(window).gallery
         if row >= len(gallery.ids) or gallery.form == TEXTS:
-            raise NotThere(f"row {row} has no picture.")
+            raise NotFound(f"row {row} has no picture.")
         forever = {"Cache-Control": "private, max-age=31536000, immutable"}
         return Response(gallery.thumb(row), media_type="image/png", headers=forever)
 
 
-def _happenings(api: APIRouter, console: Console) -> None:
-    @api.get("/windows/{window}/ask", tags=["looking"])
-    def get_questions(
+def _add_history(api: APIRouter, console: Console) -> None:
+    @api.get("/windows/{window}/queries", tags=["view"])
+    def list_queries(
         window: Window, strategy: bodies.Strategy = "representative"
     ) -> dict[str, Any]:
-        """The budget, and the instances that are worth asking first."""
-        asked = window_view.ask(console, window, strategy)
-        return asked | {"instances": instances_json(console, window, asked.pop("rows"))}
+        """The budget, and the instances to query first."""
+        queries = window_view.suggest_queries(console, window, strategy)
+        instances = window_view.describe_instances(console, window, queries.pop("rows"))
+        return queries | {"instances": instances}
 
-    @api.get("/windows/{window}/events", tags=["looking"])
+    @api.get("/windows/{window}/events", tags=["view"])
     def list_events(
         window: Window, after: Annotated[int, Query(ge=0, le=LARGEST)] = 0
-    ) -> list[Happened]:
-        """What people did, after a version."""
-        opened = console.opened(window)
+    ) -> list[EventResponse]:
+        """The changes after a version."""
+        opened = console.open(window)
         with opened.lock:
-            return [
-                happened(event, event.seq in opened.undone)
-                for event in opened.events
-                if event.seq > after
-            ]
+            events, undone = opened.events[after:], opened.undone
+        return [event_response(event, event.seq in undone) for event in events]
 
-    @api.get("/stream", tags=["looking"])
+    @api.get("/stream", tags=["view"])
     def get_stream() -> list[dict[str, Any]]:
-        """Which classes came, vanished, returned and drifted, window by window."""
-        return overview.stream(console)
+        """The classes that came, vanished, returned and drifted, window by window."""
+        return overview.summarize_stream(console)
 
 
 # ----------------------------------------------------------------- verbs
 
 
-def _verbs(api: APIRouter, console: Console) -> None:
-    @api.post("/windows/{window}/name", tags=["verbs"])
-    def name(window: Window, body: bodies.Naming) -> Changed:
-        """Call groups by a name; one that nobody knows makes a new class."""
-        return changed(console.name(window, body.numbers, body.name, **body.who))
-
-    @api.post("/windows/{window}/into", tags=["verbs"])
-    def into(window: Window, body: bodies.Naming) -> Changed:
-        """Merge groups into a class that is known already."""
-        return changed(console.into(window, body.numbers, body.name, **body.who))
-
-    @api.post("/windows/{window}/merge", tags=["verbs"])
-    def merge(window: Window, body: bodies.Groups) -> Changed:
-        """Put groups into the first of them."""
-        return changed(console.simple(window, "merge", body.numbers, **body.who))
-
-    @api.post("/windows/{window}/reject", tags=["verbs"])
-    def reject(window: Window, body: bodies.Groups) -> Changed:
-        """Say that groups are not new."""
-        return changed(console.simple(window, "reject", body.numbers, **body.who))
-
-    @api.post("/windows/{window}/skip", tags=["verbs"])
-    def skip(window: Window, body: bodies.Groups) -> Changed:
-        """Leave groups for later."""
-        return changed(console.simple(window, "skip", body.numbers, **body.who))
-
-    @api.post("/windows/{window}/reopen", tags=["verbs"])
-    def reopen(window: Window, body: bodies.Groups) -> Changed:
-        """Look at groups again that were named, rejected or skipped."""
-        return changed(console.simple(window, "reopen", body.numbers, **body.who))
-
-    @api.post("/windows/{window}/split", tags=["verbs"])
-    def split(window: Window, body: bodies.Splitting) -> Changed:
-        """Make rows of a group a group of their own; without rows it is parted by itself."""
-        group = body.group - 1
-        return changed(console.split(window, group, body.rows, body.parts, **body.who))
-
-    @api.post("/windows/{window}/move", tags=["verbs"])
-    def move(window: Window, body: bodies.Moving) -> Changed:
-        """Put single instances into another group, a new one, or among the known."""
-        to = {"new": None, "known": KNOWN}
-        target = body.to - 1 if isinstance(body.to, int) else to[body.to]
-        return changed(console.move(window, body.rows, target, **body.who))
-
-    @api.post("/windows/{window}/label", tags=["verbs"])
-    def label(window: Window, body: bodies.Labelling) -> Changed:
-        """Say which class single instances are."""
-        labels = dict.fromkeys(body.rows, body.name)
-        return changed(console.label(window, labels, **body.who))
+def _add_verbs(api: APIRouter, console: Console) -> None:
+    for name, verb in VERBS.items():
+        route = _make_verb_route(console, name)
+        route.__annotations__["body"] = verb.body
+        api.post(
+            f"/windows/{{window}}/{name}", tags=["verbs"], name=name, description=verb.description
+        )(route)
 
     @api.post("/windows/{window}/undo", tags=["verbs"])
-    def undo(window: Window, body: bodies.Undoing) -> Changed:
-        """Take back one change, the last that stands if none is named."""
-        return changed(console.undo(window, body.event, version=body.version, person=body.person))
+    def undo(window: Window, body: bodies.UndoBody) -> ChangeResponse:
+        """Undo one change, by default the last that stands."""
+        event = console.undo(window, body.event, version=body.version, person=body.person)
+        return change_response(event)
 
 
-def _classes(api: APIRouter, console: Console) -> None:
+def _make_verb_route(console: Console, name: str) -> Callable[..., ChangeResponse]:
+    def route(window: Window, body: bodies.VerbBody) -> ChangeResponse:
+        return change_response(console.act(window, name, body))
+
+    return route
+
+
+def _add_classes(api: APIRouter, console: Console) -> None:
     @api.get("/classes", tags=["classes"])
     def list_classes() -> dict[str, Any]:
-        """Every class, what it is called in the model, and how many each window has of it."""
-        return {"version": console.classes().version, "classes": overview.class_list(console)}
+        """Every class, its label in the model, and its counts in the windows."""
+        return {"version": console.classes().version, "classes": overview.list_classes(console)}
 
     @api.post("/classes/rename", tags=["classes"])
-    def rename(body: bodies.Renaming) -> Changed:
-        """Call a class by another name."""
-        return changed(console.rename(body.old, body.new, person=body.person, version=body.version))
+    def rename(body: bodies.RenameBody) -> ChangeResponse:
+        """Rename a class."""
+        event = console.rename(body.old, body.new, person=body.person, version=body.version)
+        return change_response(event)
 
     @api.post("/classes/undo", tags=["classes"])
-    def undo_rename(body: bodies.Who) -> Changed:
-        """Take back the last change of a name."""
-        return changed(console.undo_rename(person=body.person))
+    def undo_rename(body: bodies.EditBody) -> ChangeResponse:
+        """Undo the last rename."""
+        return change_response(console.undo_rename(body.person))
 
 
 # ----------------------------------------------------------------- labels
 
 
-async def _content(request: Request) -> bytes:
-    """What is sent, whatever it is said to be."""
+async def _read_content(request: Request) -> bytes:
+    """The body of a request, whatever its content type."""
     return await request.body()
 
 
-def _labels(api: APIRouter, console: Console) -> None:
+def _add_labels(api: APIRouter, console: Console) -> None:
     @api.get(
         "/windows/{window}/labels",
         tags=["labels"],
@@ -299,92 +269,91 @@ def _labels(api: APIRouter, console: Console) -> None:
         responses={200: {"content": {media: {} for media in MEDIA.values()}}},
     )
     def export_labels(window: Window, request: Request, format: bodies.Format = "csv") -> Response:
-        """Labels as CSV, as JSON lines, or as tasks of Label Studio."""
+        """Export labels as CSV, as JSON lines, or as Label Studio tasks."""
         pictures = str(request.url_for("list_windows")) + f"/{window}/thumbs"
-        rows = window_view.labelled(console, window, pictures)
-        if format == "label-studio":
-            version = f"version {console.window(window).facts['version']}"
-            content = import_export.to_label_studio(rows, version)
-        else:
-            content = (
-                import_export.to_csv(rows) if format == "csv" else import_export.to_jsonl(rows)
-            )
-        named = f'attachment; filename="window-{window}.{ENDS[format]}"'
-        return Response(content, media_type=MEDIA[format], headers={"Content-Disposition": named})
+        rows = window_view.list_labels(console, window, pictures)
+        version = f"version {console.window(window).facts['version']}"
+        content = import_export.write_labels(rows, format, version)
+        attachment = f'attachment; filename="window-{window}.{SUFFIXES[format]}"'
+        headers = {"Content-Disposition": attachment}
+        return Response(content, media_type=MEDIA[format], headers=headers)
 
     @api.post("/windows/{window}/labels", tags=["labels"], openapi_extra={"requestBody": ANY_FILE})
     def import_labels(
         window: Window,
-        content: Annotated[bytes, Depends(_content)],
+        content: Annotated[bytes, Depends(_read_content)],
         format: bodies.Format = "csv",
         person: Annotated[str, Query(max_length=100, pattern=r"^[^\x00-\x1f]*$")] = "",
     ) -> dict[str, Any]:
-        """Take over labels by identity, in any of the formats that go out."""
-        console.opened(window)
+        """Import labels by identity, in any of the formats of the export."""
+        console.open(window)
         labels = import_export.read_labels(content, format)
-        event = console.take(window, labels, person=person) if labels else None
-        count = 0 if event is None else event.about["n"]
-        return {"labels": count, "version": console.opened(window).state.version}
+        event = console.import_labels(window, labels, person) if labels else None
+        n_labels = 0 if event is None else event.about["n"]
+        return {"labels": n_labels, "version": console.open(window).state.version}
 
 
-# ----------------------------------------------------------------- the model and its jobs
+# ----------------------------------------------------------------- model and jobs
 
 
-def _model(api: APIRouter, console: Console) -> None:
+def _add_model(api: APIRouter, console: Console) -> None:
     @api.get("/model", tags=["model"])
     def get_model() -> dict[str, Any]:
         """The model: its version, classes and history."""
         return {"path": str(console.model_path), **console.model()}
 
     @api.post("/model/fit", tags=["model"], status_code=202)
-    def fit(body: bodies.Fitting) -> JobStarted:
+    def fit(body: bodies.FitBody) -> JobResponse:
         """Fit the first version on labelled data."""
-        return JobStarted(job=updates.fit(console, body.data, body.learner, body.note))
+        return JobResponse(job=updates.start_fit(console, body.data, body.learner, body.note))
 
     @api.post("/model/rollback", tags=["model"], status_code=202)
-    def rollback(body: bodies.GoingBack) -> JobStarted:
-        """Go back to an earlier version; none is removed."""
-        return JobStarted(job=updates.rollback(console, body.version))
+    def rollback(body: bodies.RollbackBody) -> JobResponse:
+        """Roll back to an earlier version. No version is removed."""
+        return JobResponse(job=updates.start_rollback(console, body.version))
 
-    @api.post("/windows/{window}/learn", tags=["model"], status_code=202)
-    def learn(window: Window, body: bodies.Learning) -> JobStarted:
-        """Teach the model the names of a window."""
-        return JobStarted(job=updates.learn(console, window, force=body.force, person=body.person))
+    @api.post("/windows/{window}/update", tags=["model"], status_code=202)
+    def update(window: Window, body: bodies.UpdateBody) -> JobResponse:
+        """Update the model with the labels of a window."""
+        job = updates.start_update(console, window, force=body.force, person=body.person)
+        return JobResponse(job=job)
 
+
+def _add_jobs(api: APIRouter, console: Console) -> None:
     @api.get("/jobs", tags=["model"])
     def list_jobs(active: bool = False) -> list[dict[str, Any]]:
-        """All jobs, or those that are not done."""
+        """All jobs, or those that are queued or running."""
         statuses = [QUEUED, RUNNING] if active else []
         return [job_json(job) for job in console.store.jobs(statuses=statuses)]
 
     @api.get("/jobs/{job}", tags=["model"])
     def get_job(job: JobNumber) -> dict[str, Any]:
-        """How far a job is, and what came of it."""
+        """A job: its progress and its result."""
         return job_json(console.job(job))
 
     @api.post("/jobs/{job}/keep", tags=["model"])
-    def keep(job: JobNumber) -> JobStarted:
-        """Keep the version that a job has learned."""
-        return JobStarted(job=updates.decide(console, job, keep=True))
+    def keep_update(job: JobNumber) -> JobResponse:
+        """Keep the version of an update."""
+        return JobResponse(job=updates.decide(console, job, keep=True))
 
     @api.post("/jobs/{job}/rollback", tags=["model"])
-    def take_back(job: JobNumber) -> JobStarted:
-        """Go back to the version before a job."""
-        return JobStarted(job=updates.decide(console, job, keep=False))
+    def roll_back_update(job: JobNumber) -> JobResponse:
+        """Roll back to the version before an update."""
+        return JobResponse(job=updates.decide(console, job, keep=False))
 
 
 # ----------------------------------------------------------------- as JSON
 
 
-def happened(event: Event, undone: bool = False) -> Happened:
-    return Happened(
+def event_response(event: Event, undone: bool = False) -> EventResponse:
+    return EventResponse(
         event=event.seq, verb=event.verb, about=dict(event.about), person=event.person,
         time=event.time, undoes=event.undoes, undone=undone,
     )  # fmt: skip
 
 
-def changed(event: Event) -> Changed:
-    return Changed(version=event.seq, event=happened(event))
+def change_response(event: Event) -> ChangeResponse:
+    return ChangeResponse(version=event.seq, event=event_response(event))
 
 
 def window_json(row: WindowRow) -> dict[str, Any]:
@@ -393,16 +362,3 @@ def window_json(row: WindowRow) -> dict[str, Any]:
 
 def job_json(job: Job) -> dict[str, Any]:
     return {name: value for name, value in asdict(job).items() if name != "attempts"}
-
-
-def _counted(group: Mapping[str, Any]) -> dict[str, Any]:
-    return {**group, "group": group["group"] + 1}
-
-
-def instances_json(
-    console: Console, window: int, rows: list[int], classes: Classes | None = None
-) -> list[dict[str, Any]]:
-    """Instances with their groups as people count them."""
-    opened, classes = console.opened(window), classes or console.classes()
-    found = [window_view.instance(opened, classes, row) for row in rows]
-    return [one if one["group"] is None else _counted(one) for one in found]

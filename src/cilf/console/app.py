@@ -1,4 +1,4 @@
-"""The web application: the REST interface, the pages, and what guards them."""
+"""The web application: REST interface, pages, and the guard around them."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ from starlette.middleware.gzip import GZipMiddleware
 from cilf import __version__
 from cilf.console import api, pages
 from cilf.console.guard import Access, Guard
-from cilf.console.service import Conflict, Console, NotThere
+from cilf.console.service import Conflict, Console, NotFound
 from cilf.console.uploads import TooLarge
 from cilf.errors import CilfError
 
 LOGGER = logging.getLogger("cilf.console")
-MOST_TOLD = 20  # events of a conflict
-UNKEPT = "the store cannot be reached or is full: nothing was changed, the server's log says why."
+MAX_EVENTS = 20  # of a conflict
+STORE_PROBLEM = (
+    "the store cannot be reached or is full: nothing was changed, the server's log says why."
+)
 TAGS = [
-    {"name": "windows", "description": "Data in which new kinds are looked for."},
-    {"name": "looking", "description": "What was found, and what happened since."},
-    {"name": "verbs", "description": "What people do with groups; each can be undone."},
-    {"name": "labels", "description": "Labels that go elsewhere or come from there."},
-    {"name": "classes", "description": "What classes are called."},
-    {"name": "model", "description": "What is learned, and the work that takes."},
+    {"name": "windows", "description": "Data in which novel classes are detected."},
+    {"name": "view", "description": "What was detected, and the changes since."},
+    {"name": "verbs", "description": "Changes of clusters and instances. Each can be undone."},
+    {"name": "labels", "description": "Import and export of labels."},
+    {"name": "classes", "description": "The names of classes."},
+    {"name": "model", "description": "The model, its updates, and the jobs of the worker."},
 ]
 
 
@@ -35,36 +37,37 @@ def make_app(console: Console, access: Access) -> FastAPI:
     app = FastAPI(
         title="cilf console", version=__version__, openapi_tags=TAGS, docs_url=None, redoc_url=None
     )
-    app.include_router(api.routes(console))
+    app.include_router(api.make_routes(console))
     pages.add_pages(app, console, access)
     app.add_middleware(GZipMiddleware, minimum_size=2048, compresslevel=3)
     app.add_middleware(Guard, access=access)
 
-    async def refused(request: Request, error: Exception) -> Response:
+    async def refuse(request: Request, error: Exception) -> Response:
         assert isinstance(error, CilfError)
         if request.url.path.startswith("/api/"):
-            return _refused(error)
-        return pages.problem_page(console, access, _status(error), error)
+            return _problem_json(error)
+        return pages.render_problem(access, _status(error), error)
 
-    async def broken(request: Request, error: Exception) -> Response:
+    async def fail(request: Request, error: Exception) -> Response:
         LOGGER.error("%s %s failed", request.method, request.url.path, exc_info=error)
-        return JSONResponse({"detail": UNKEPT}, status_code=503)
+        return JSONResponse({"detail": STORE_PROBLEM}, status_code=503)
 
-    app.add_exception_handler(CilfError, refused)
+    app.add_exception_handler(CilfError, refuse)
     for kind in (SQLAlchemyError, OSError):  # no database, a full disk
-        app.add_exception_handler(kind, broken)
+        app.add_exception_handler(kind, fail)
     return app
 
 
-def _refused(error: CilfError) -> JSONResponse:
-    """What cannot be done, as one line."""
+def _problem_json(error: CilfError) -> JSONResponse:
+    """The error as one line."""
     detail: dict[str, Any] = {"detail": str(error)}
     if isinstance(error, Conflict):
         detail["version"] = error.version
-        detail["happened"] = [api.happened(e).model_dump() for e in error.happened[-MOST_TOLD:]]
+        events = [api.event_response(event) for event in error.events[-MAX_EVENTS:]]
+        detail["events"] = [event.model_dump() for event in events]
     return JSONResponse(detail, status_code=_status(error))
 
 
 def _status(error: CilfError) -> int:
-    statuses = {Conflict: 409, NotThere: 404, TooLarge: 413}
+    statuses = {Conflict: 409, NotFound: 404, TooLarge: 413}
     return next((status for kind, status in statuses.items() if isinstance(error, kind)), 400)

@@ -1,31 +1,41 @@
-"""What requests hold, checked before anything is done with it. Groups are counted from 1 here."""
+"""Request and response bodies of the REST interface. Clusters are counted from 1 here."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
+from cilf.console.state import KNOWN
 from cilf.query import STRATEGIES
 
 LARGEST = 2**31 - 1  # that a column of the store holds
 
 
-def _printable(text: str) -> str:
+def _require_printable(text: str) -> str:
     if not text.isprintable():
-        raise ValueError("give characters that can be seen")
+        raise ValueError("give printable characters only")
     return text
+
+
+def _require_strategy(name: str) -> str:
+    if name not in STRATEGIES:
+        raise ValueError(f"choose one of {', '.join(STRATEGIES)}")
+    return name
 
 
 Number = Annotated[int, Field(ge=1, le=LARGEST)]
 Row = Annotated[int, Field(ge=0, le=LARGEST)]
+Rows = Annotated[list[Row], Field(min_length=1, max_length=1_000_000)]
 Version = Annotated[int | None, Field(ge=0, le=LARGEST)]
-Text = Annotated[str, Field(max_length=1000), AfterValidator(_printable)]
-Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_printable)]
+Text = Annotated[str, Field(max_length=1000), AfterValidator(_require_printable)]
+Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_require_printable)]
+Person = Annotated[str, Field(max_length=100), AfterValidator(_require_printable)]
 Budget = Annotated[int, Field(ge=0, le=1_000_000)]
 Strategy = Annotated[
     str,
-    Field(pattern=f"^({'|'.join(STRATEGIES)})$", json_schema_extra={"enum": [*STRATEGIES]}),
+    AfterValidator(_require_strategy),
+    WithJsonSchema({"type": "string", "enum": list(STRATEGIES)}),
 ]
 Format = Literal["csv", "jsonl", "label-studio"]
 
@@ -34,89 +44,168 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class Who(Body):
-    """Who asks, and the version that they have seen.
+class EditBody(Body):
+    """A change by a person.
 
-    A change of something that others have changed since that version is refused (409).
+    It is refused (409) if somebody else has changed the same thing after ``version``.
     """
 
     version: Version = None
-    person: Annotated[str, Field(max_length=100), AfterValidator(_printable)] = ""
-
-    @property
-    def who(self) -> dict[str, int | str | None]:
-        return {"version": self.version, "person": self.person}
+    person: Person = ""
 
 
-class Groups(Who):
-    groups: Annotated[list[Number], Field(min_length=1, max_length=10_000)]
+# ----------------------------------------------------------------- verbs
+
+
+class VerbBody(EditBody):
+    """What a verb changes."""
 
     @property
     def numbers(self) -> list[int]:
-        return [number - 1 for number in self.groups]
+        """The clusters that the verb is about, counted from 0."""
+        return []
+
+    @property
+    def instances(self) -> list[int]:
+        """The rows that the verb is about."""
+        return []
+
+    @property
+    def class_name(self) -> str | None:
+        """The name of the class that the verb assigns, if it assigns one."""
+        return None
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What the history keeps of the request."""
+        return {}
 
 
-class Naming(Groups):
+class ClustersBody(VerbBody):
+    clusters: Annotated[list[Number], Field(min_length=1, max_length=10_000)]
+
+    @property
+    def numbers(self) -> list[int]:
+        return [number - 1 for number in self.clusters]
+
+    @property
+    def about(self) -> dict[str, Any]:
+        return {"clusters": self.clusters}
+
+
+class NameBody(ClustersBody):
     name: Name
 
+    @property
+    def class_name(self) -> str:
+        return self.name
 
-class Splitting(Who):
-    group: Number
+    @property
+    def about(self) -> dict[str, Any]:
+        return {"clusters": self.clusters, "name": self.name}
+
+
+class SplitBody(VerbBody):
+    """The rows that leave a cluster; without rows, k-means splits it into ``n_clusters``."""
+
+    cluster: Number
     rows: Annotated[list[Row], Field(max_length=1_000_000)] = []
-    parts: Annotated[int, Field(ge=2, le=20)] = 2
+    n_clusters: Annotated[int, Field(ge=2, le=20)] = 2
+
+    @property
+    def numbers(self) -> list[int]:
+        return [self.cluster - 1]
+
+    @property
+    def about(self) -> dict[str, Any]:
+        return {"clusters": [self.cluster]}
 
 
-class Moving(Who):
-    rows: Annotated[list[Row], Field(min_length=1, max_length=1_000_000)]
+class MoveBody(VerbBody):
+    rows: Rows
     to: Number | Literal["new", "known"]
 
+    @property
+    def target(self) -> int | None:
+        """The cluster counted from 0; None is a new one."""
+        if isinstance(self.to, int):
+            return self.to - 1
+        return None if self.to == "new" else KNOWN
 
-class Labelling(Who):
-    rows: Annotated[list[Row], Field(min_length=1, max_length=1_000_000)]
+    @property
+    def numbers(self) -> list[int]:
+        return [self.to - 1] if isinstance(self.to, int) else []
+
+    @property
+    def instances(self) -> list[int]:
+        return self.rows
+
+    @property
+    def about(self) -> dict[str, Any]:
+        return {"n": len(set(self.rows)), "to": self.to}
+
+
+class LabelBody(VerbBody):
+    rows: Rows
     name: Name
 
+    @property
+    def instances(self) -> list[int]:
+        return self.rows
 
-class Undoing(Who):
+    @property
+    def class_name(self) -> str:
+        return self.name
+
+    @property
+    def about(self) -> dict[str, Any]:
+        return {"n": len(set(self.rows)), "names": [self.name]}
+
+
+# ----------------------------------------------------------------- other requests
+
+
+class UndoBody(EditBody):
     event: Annotated[int | None, Field(ge=1, le=LARGEST)] = None
 
 
-class Learning(Who):
+class UpdateBody(EditBody):
     force: bool = False
 
 
-class Renaming(Who):
+class RenameBody(EditBody):
     old: Name
     new: Name
 
 
-class NewWindow(Body):
+class WindowBody(Body):
     path: Annotated[Text, Field(min_length=1)]
     name: Text = ""
     budget: Budget = 50
 
 
-class Budgeting(Body):
+class BudgetBody(Body):
     budget: Budget
 
 
-class Fitting(Body):
+class FitBody(Body):
     data: Annotated[Text, Field(min_length=1)]
     learner: Text = "cilf"
     note: Text = ""
 
 
-class GoingBack(Body):
+class RollbackBody(Body):
     version: Number
 
 
-# ----------------------------------------------------------------- answers
+# ----------------------------------------------------------------- responses
 
 
 class Problem(BaseModel):
     detail: str
 
 
-class Happened(BaseModel):
+class EventResponse(BaseModel):
     event: int
     verb: str
     about: dict[str, object]
@@ -126,17 +215,17 @@ class Happened(BaseModel):
     undone: bool = False
 
 
-class Changed(BaseModel):
+class ChangeResponse(BaseModel):
     """A change that is on disk."""
 
     version: int
-    event: Happened
+    event: EventResponse
 
 
 class ConflictProblem(Problem):
     version: int
-    happened: list[Happened]
+    events: list[EventResponse]
 
 
-class JobStarted(BaseModel):
+class JobResponse(BaseModel):
     job: int | None

@@ -1,8 +1,8 @@
-"""What classes are called: a name that people can change, whatever the model calls the class.
+"""The names of classes. People can change them between two updates of the model.
 
-A class has a key, which is its first name and never changes; groups refer to that. What it is
-called now is its display name. What the model calls it is the name it had when the model learned
-last.
+A class has a key, a display name and a label. The key is its first name. It never changes, and
+clusters refer to it. The display name is its current name. The label is its name in the model,
+which is the display name at the time of the last update.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from cilf.console.store import Event
 from cilf.core.names import check_name, normalize_name
 from cilf.errors import BadInput
 
-NEW, RENAME, TAUGHT = "new class", "rename", "taught"
+NEW, RENAME, UPDATE = "new class", "rename", "update"
 
 
 class Classes:
-    """All classes: those of the model, and those that people made up.
+    """All classes: those of the model, and those that people have made.
 
     >>> classes = Classes(["cat"])
     >>> classes.key("cat"), classes.key("dog")
@@ -29,28 +29,28 @@ class Classes:
         self,
         model: Iterable[str] = (),
         events: Iterable[Event] = (),
-        renamed: Iterable[Mapping[str, str]] = (),  # what the model calls otherwise, in order
+        renames: Iterable[Mapping[str, str]] = (),  # of the model's labels, in order
     ) -> None:
         self.names: dict[str, str] = {}  # key -> display name
-        self._key_of: dict[str, str] = {}  # the model's label -> key
+        self._key_of: dict[str, str] = {}  # label -> key
         self.version = 0
-        for happened in events:
-            self._apply(happened)
-        for names in renamed:  # by another store, if it is not among the events
+        for event in events:
+            self._apply(event)
+        for names in renames:  # another store may have made them
             for old, new in names.items():
                 self._key_of.setdefault(new, self.key_of_label(old))
         self.model = list(model)
         for label in self.model:
             self.names.setdefault(self.key_of_label(label), label)
 
-    def _apply(self, happened: Event) -> None:
-        self.version = happened.seq
-        for key, (_, after) in happened.patch.get("names", {}).items():
+    def _apply(self, event: Event) -> None:
+        self.version = event.seq
+        for key, (_, after) in event.patch.get("names", {}).items():
             if after is None:
                 self.names.pop(key, None)
             else:
                 self.names[key] = after
-        self._key_of |= happened.patch.get("taught", {})
+        self._key_of |= event.patch.get("keys", {})
 
     # ------------------------------------------------------------- looking up
 
@@ -58,34 +58,34 @@ class Classes:
         return self.names.get(key, key)
 
     def key(self, name: str) -> str | None:
-        """The class that is called this now."""
-        return next((key for key, called in self.names.items() if called == name), None)
+        """The key of the class of this display name."""
+        return next((key for key, shown in self.names.items() if shown == name), None)
 
     def key_of_label(self, label: str) -> str:
-        """The class that the model calls this."""
+        """The key of the class of this label."""
         return self._key_of.get(label, label)
 
-    def shown(self, label: str) -> str:
-        """What a class of the model is called now."""
+    def display_label(self, label: str) -> str:
+        """The display name of the class of this label."""
         return self.display(self.key_of_label(label))
 
     @property
     def renames(self) -> dict[str, str]:
-        """What the model calls a class -> what it is called now, where that is not the same."""
-        called = {label: self.shown(label) for label in self.model}
-        return {label: name for label, name in called.items() if name != label}
+        """Label -> display name, where they differ."""
+        names = {label: self.display_label(label) for label in self.model}
+        return {label: name for label, name in names.items() if name != label}
 
     def label(self, key: str) -> str:
-        """What the model calls a class; its name if the model does not know it."""
+        """The label of a class; its display name if the model does not know it."""
         known = (label for label in self.model if self.key_of_label(label) == key)
         return next(known, self.display(key))
 
-    def is_learned(self, key: str) -> bool:
+    def is_in_model(self, key: str) -> bool:
         return any(self.key_of_label(label) == key for label in self.model)
 
-    def only(self, used: Collection[str]) -> Classes:
-        """The classes without those that neither the model knows nor anything is called by."""
-        return self._with({k: v for k, v in self.names.items() if k in used or self.is_learned(k)})
+    def drop_unused(self, used: Collection[str]) -> Classes:
+        """The classes that the model knows or that are used."""
+        return self._with({k: v for k, v in self.names.items() if k in used or self.is_in_model(k)})
 
     def _with(self, names: Mapping[str, str]) -> Classes:
         rest = Classes(self.model)
@@ -94,25 +94,25 @@ class Classes:
 
     # ------------------------------------------------------------- changing
 
-    def checked(self, typed: str) -> str:
-        """A name as it is kept; refused if it cannot be one, or is too like another one."""
+    def check_name(self, typed: str) -> str:
+        """The name in its stored form. A name too similar to another one is refused."""
         name = check_name(typed, self.names.values())
-        other = self.names.get(self.key_of_label(name))  # of this first name, or so in the model
+        other = self.names.get(self.key_of_label(name))  # the class of this key or label
         if other is not None and other != name:
-            raise BadInput(f"name: {name!r} is what {other!r} was called before: choose another.")
+            raise BadInput(f"name: {name!r} is a former name of {other!r}: choose another.")
         return name
 
-    def renamed(self, old: str, new: str) -> Mapping[str, Any]:
-        """The patch that gives a class another name."""
+    def make_rename(self, old: str, new: str) -> Mapping[str, Any]:
+        """The patch that renames a class."""
         key = self.key(normalize_name(old))
         if key is None:
-            raise BadInput(f"class {old!r} is not there: it may have got another name.")
+            raise BadInput(f"class {old!r} does not exist: it may have been renamed.")
         others = {k: v for k, v in self.names.items() if k != key}
         name = normalize_name(new)
-        if self.key_of_label(name) != key:  # a name may be like the one that it replaces
-            name = self._with(others).checked(new)
+        if self.key_of_label(name) != key:  # a name may be similar to the one that it replaces
+            name = self._with(others).check_name(new)
         if name in others.values():
             raise BadInput(f"name: {name!r} is another class: move instances there instead.")
         if name == self.names[key]:
-            raise BadInput(f"name: the class is called {name!r} already.")
+            raise BadInput(f"name: the name of the class is {name!r} already.")
         return {"names": {key: [self.names[key], name]}}

@@ -1,39 +1,30 @@
-"""A group that holds several kinds, parted by where its members lie."""
+"""Splitting a cluster into several by k-means."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from cilf.core.random import generator
+from cilf.core.random import derived_seed
 from cilf.core.types import Floats, Ints
 from cilf.errors import BadInput
 
 N_STARTS = 8
+SEED = 0
 
 
-def parted(embedding: Floats, members: Ints, n_parts: int, *, seed: int) -> list[list[int]]:
-    """The members in so many parts, the largest first: the best k-means of several starts.
+def split_members(embedding: Floats, members: Ints, n_clusters: int) -> list[list[int]]:
+    """The members in ``n_clusters`` lists, the longest first.
 
     >>> z = np.array([[0.0], [0.1], [5.0], [5.1], [5.2]])
-    >>> parted(z, np.arange(5), 2, seed=0)
+    >>> split_members(z, np.arange(5), 2)
     [[2, 3, 4], [0, 1]]
     """
-    from scipy.cluster.vq import ClusterError, kmeans2
+    from sklearn.cluster import KMeans
 
     points = embedding[members].astype(np.float64)
-    if len(np.unique(points, axis=0)) < n_parts:
-        raise BadInput(f"parts: the members do not differ enough to make {n_parts} of them.")
-    draws = generator(seed, "parts", len(members))
-    best, least = None, np.inf
-    for _ in range(N_STARTS):
-        try:
-            centres, part = kmeans2(points, n_parts, minit="++", missing="raise", rng=draws)
-        except ClusterError:  # a part without members: another start is better
-            continue
-        inertia = float(((points - centres[part]) ** 2).sum())
-        if inertia < least:
-            best, least = part, inertia
-    if best is None:
-        raise BadInput(f"parts: the members do not fall into {n_parts} parts: give fewer.")
-    rows = [members[best == number].tolist() for number in range(n_parts)]
-    return sorted((part for part in rows if part), key=len, reverse=True)
+    if len(np.unique(points, axis=0)) < n_clusters:
+        raise BadInput(f"n_clusters: the members have fewer than {n_clusters} different places.")
+    seed = derived_seed(SEED, "split", len(members))
+    assigned = KMeans(n_clusters, n_init=N_STARTS, random_state=seed).fit_predict(points)
+    lists = [members[assigned == number].tolist() for number in range(n_clusters)]
+    return sorted(filter(None, lists), key=len, reverse=True)

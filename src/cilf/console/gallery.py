@@ -1,11 +1,11 @@
-"""What the page shows of a window: made once by the worker, read by the server as it needs it.
+"""What the page shows of a window. The worker writes it once, the server reads it.
 
 ::
 
-    view.npz          identities, labels, novelty, clusters, the place of each instance on the map
-    embedding.npy     (n, d), memory-mapped: a page looks at some rows only
-    thumbs.bin        small PNG pictures one after another, or the beginnings of texts
-    thumbs.npy        where each of them ends
+    view.npz          identities, labels, novelty, clusters, places on the map
+    embedding.npy     (n, d), memory-mapped: a page needs some rows only
+    thumbs.bin        thumbnails as PNG one after another, or the beginnings of texts
+    thumbs.npy        the end of each of them
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ VIEW, EMBEDDING, THUMBS, ENDS, FORM = (
     "view.npz", "embedding.npy", "thumbs.bin", "thumbs.npy", "form.json",
 )  # fmt: skip
 IMAGES, STRIPS, TEXTS = "images", "strips", "texts"
-PER_CORNER = 4  # nearest, farthest and random members on a contact sheet
+N_EXEMPLARS = 4  # nearest, farthest and random members, each
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Gallery:
 
     @property
     def label(self) -> Array:
-        """(n,) the known class that each is, or looks most like."""
+        """(n,) the known class that each instance is, or is nearest to."""
         return self._view["label"]
 
     @property
@@ -74,7 +74,7 @@ class Gallery:
 
     @cached_property
     def form(self) -> str:
-        """How instances are shown: "images", "strips" or "texts"."""
+        """The form of the instances: "images", "strips" or "texts"."""
         return str(json.loads((self.folder / FORM).read_text())["form"])
 
     @cached_property
@@ -82,7 +82,7 @@ class Gallery:
         return np.asarray(np.load(self.folder / ENDS, allow_pickle=False))
 
     def thumb(self, row: int) -> bytes:
-        """The picture of an instance, or how its text begins."""
+        """The picture of an instance, or the beginning of its text."""
         start, end = int(self._ends[row - 1]) if row else 0, int(self._ends[row])
         with (self.folder / THUMBS).open("rb") as file:
             file.seek(start)
@@ -117,9 +117,9 @@ def write_gallery(
     return Gallery(folder)
 
 
-def png(picture: Array) -> bytes:
-    """A grey (h, w) or colour (h, w, 3) picture of uint8 as a file."""
-    Image = optional("PIL.Image", extra="console", purpose="drawing thumbnails")
+def encode_png(picture: Array) -> bytes:
+    """A grey (h, w) or colour (h, w, 3) picture of uint8 as PNG."""
+    Image = optional("PIL.Image", extra="console", purpose="thumbnails")
     packed = io.BytesIO()
     Image.fromarray(np.ascontiguousarray(picture)).save(packed, format="PNG")
     return packed.getvalue()
@@ -132,8 +132,8 @@ def _npy(array: Array) -> bytes:
 
 
 @dataclass(frozen=True)
-class Corners:
-    """Members that show what a group is: its middle, what is near to it, far from it, and some."""
+class Exemplars:
+    """The rows that represent a cluster: medoid, nearest, farthest and random members."""
 
     medoid: int
     nearest: list[int]
@@ -141,14 +141,16 @@ class Corners:
     random: list[int]
 
 
-def corners(embedding: Floats, members: Ints, *, seed: int, most: int = PER_CORNER) -> Corners:
-    """Those to show of a group's members, none of them twice.
+def choose_exemplars(
+    embedding: Floats, members: Ints, *, seed: int, most: int = N_EXEMPLARS
+) -> Exemplars:
+    """Choose the exemplars of a cluster, none of them twice.
 
-    The medoid has the least sum of squared distances to all members, which makes it the one that
-    is nearest to their mean.
+    The medoid has the least sum of squared distances to all members. That is the member nearest
+    to their mean.
 
-    >>> corners(np.array([[0.0], [1.0], [2.0], [9.0]]), np.arange(4), seed=0, most=1)
-    Corners(medoid=2, nearest=[1], farthest=[3], random=[0])
+    >>> choose_exemplars(np.array([[0.0], [1.0], [2.0], [9.0]]), np.arange(4), seed=0, most=1)
+    Exemplars(medoid=2, nearest=[1], farthest=[3], random=[0])
     """
     points = embedding[members].astype(np.float64)
     order = members[np.argsort(((points - points.mean(axis=0)) ** 2).sum(axis=1), kind="stable")]
@@ -157,5 +159,5 @@ def corners(embedding: Floats, members: Ints, *, seed: int, most: int = PER_CORN
     nearest, rest = rest[:most], rest[most:]
     farthest = rest[::-1][:most]
     rest = rest[: len(rest) - len(farthest)]
-    drawn = generator(seed, "corners", len(members)).permutation(len(rest))[:most]
-    return Corners(medoid, nearest, farthest, [rest[i] for i in sorted(drawn.tolist())])
+    picks = generator(seed, "exemplars", len(members)).permutation(len(rest))[:most]
+    return Exemplars(medoid, nearest, farthest, [rest[i] for i in sorted(picks.tolist())])

@@ -1,10 +1,10 @@
-"""Who may talk to the server: an ASGI layer around everything else.
+"""Access control: an ASGI layer around the application.
 
-- Without a token, only a request whose Host is this machine's own name: a page elsewhere cannot
-  reach it under a name of its own that leads here.
-- With a token, only a request that shows it, in a header or in the cookie that the log-in sets.
-- No request that another site caused, but for a person who follows a link.
-- No body that is larger than its route takes.
+- Without a token, the Host of a request must be a name of this machine. A page elsewhere cannot
+  reach the console under another name.
+- With a token, a request must show it in a header or in the cookie that the log-in sets.
+- Requests that another site caused are refused, except for links that a person follows.
+- A body must not be larger than its route takes.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from cilf.console.uploads import MOST_BYTES
+from cilf.console.uploads import MAX_BYTES
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-MOST_BODY = 64 << 20  # bytes, of anything but an upload
+MAX_BODY = 64 << 20  # bytes of a request that is not an upload
 UPLOAD = "/api/windows/upload"
 LOGIN = "/login"
-OPEN_PATHS = (LOGIN, "/static/")  # what is shown without a token
+OPEN_PATHS = (LOGIN, "/static/")  # open to everybody
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; "
@@ -41,7 +41,7 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class Access:
-    """Where the server listens, and the token it demands."""
+    """The address of the server and the token that it demands."""
 
     host: str = "127.0.0.1"
     token: str | None = None
@@ -56,7 +56,7 @@ class Access:
 
     @property
     def proof(self) -> str:
-        """What the cookie holds: the token itself stays where it was typed."""
+        """The content of the cookie, which does not hold the token itself."""
         return hmac.new((self.token or "").encode(), b"cilf console", hashlib.sha256).hexdigest()
 
     def is_token(self, given: str) -> bool:
@@ -64,7 +64,7 @@ class Access:
 
 
 class Guard:
-    """The layer."""
+    """The layer that refuses requests."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self.app, self.access = app, access
@@ -73,31 +73,30 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        refused = self._refused(Request(scope))
-        app = self.app if refused is None else refused
-        limited = _Limited(receive, _most(scope["path"]))
+        app = self._refuse(Request(scope)) or self.app
+        limited = _LimitedBody(receive, _max_bytes(scope["path"]))
 
-        async def send_marked(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
 
-        await app(scope, limited, send_marked)
+        await app(scope, limited, send_with_headers)
 
-    def _refused(self, request: Request) -> Response | None:
+    def _refuse(self, request: Request) -> Response | None:
         headers = request.headers
         if self.access.token is None and _host(headers.get("host", "")) not in LOOPBACK:
             return _problem(403, "this console answers under its own address only.")
         if _is_foreign(request.method, headers):
             return _problem(403, "requests from other sites are refused.")
         length = headers.get("content-length", "0")
-        if not length.isdecimal() or int(length) > _most(request.url.path):
-            return _problem(413, "that is larger than what is taken here.")
-        return self._without_token(request)
+        if not length.isdecimal() or int(length) > _max_bytes(request.url.path):
+            return _problem(413, "the content is too large.")
+        return self._refuse_without_token(request)
 
-    def _without_token(self, request: Request) -> Response | None:
+    def _refuse_without_token(self, request: Request) -> Response | None:
         access, path = self.access, request.url.path
         if access.token is None or path.startswith(OPEN_PATHS):
             return None
@@ -108,12 +107,12 @@ class Guard:
         if hmac.compare_digest(cookie.encode(), access.proof.encode()):
             return None
         if path.startswith("/api/") or request.method not in SAFE:
-            return _problem(401, "show the token: 'Authorization: Bearer TOKEN'.")
+            return _problem(401, "send the token: 'Authorization: Bearer TOKEN'.")
         return RedirectResponse(LOGIN, status_code=303)
 
 
-class _Limited:
-    """A body that ends with an error where it becomes too large, whatever its head says."""
+class _LimitedBody:
+    """A body that ends with an error as soon as it is too large."""
 
     def __init__(self, receive: Receive, most: int) -> None:
         self.receive, self.left = receive, most
@@ -127,21 +126,21 @@ class _Limited:
         return message
 
 
-def _most(path: str) -> int:
-    return MOST_BYTES + MOST_BODY if path == UPLOAD else MOST_BODY
+def _max_bytes(path: str) -> int:
+    return MAX_BYTES + MAX_BODY if path == UPLOAD else MAX_BODY
 
 
 def _is_foreign(method: str, headers: Headers) -> bool:
     site = headers.get("sec-fetch-site", "none")
-    followed = method in SAFE and headers.get("sec-fetch-mode") == "navigate"
-    if site not in ("same-origin", "none") and not followed:
+    is_link = method in SAFE and headers.get("sec-fetch-mode") == "navigate"
+    if site not in ("same-origin", "none") and not is_link:
         return True
     origin = headers.get("origin")
     return origin is not None and urlsplit(origin).netloc != headers.get("host", "")
 
 
 def _host(header: str) -> str:
-    """The name in a Host header, without the port."""
+    """The name in a Host header without the port."""
     try:
         return urlsplit(f"//{header}").hostname or ""
     except ValueError:

@@ -1,9 +1,7 @@
-"""The worker: a process of its own that fits, detects and learns, one job after another.
+"""The jobs of the worker: fit, detect, update and rollback, one after another.
 
-    python -m cilf.console.worker STORE MODEL
-
-It says in the store how far it is. It ends when the server that started it is gone; what it was
-doing then is done again by the next one.
+The worker is a process of its own. It writes its progress to the store. It ends when the server
+that started it is gone, and the next worker does its unfinished job again.
 """
 
 from __future__ import annotations
@@ -19,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from cilf import workflow
-from cilf.console.classes import TAUGHT, Classes
-from cilf.console.drift import drifts
+from cilf.console.classes import Classes
+from cilf.console.drift import measure_drift
 from cilf.console.server import DATABASE
-from cilf.console.snapshot import draw_gallery
+from cilf.console.snapshot import build_gallery
 from cilf.console.store import (
     CLASSES,
     DONE,
@@ -30,9 +28,9 @@ from cilf.console.store import (
     PENDING,
     Event,
     Job,
-    Lesson,
+    SeqTaken,
     Store,
-    Taken,
+    Update,
     now,
 )  # fmt: skip
 from cilf.core import notices, validation
@@ -44,8 +42,8 @@ from cilf.workflow.findings import Findings
 from cilf.workflow.versions import UPDATE, ModelFolder
 
 LOCK = "worker.lock"
-IDLE = 0.2  # seconds between looks for work
-TOLD_EVERY = 0.25  # seconds between progress that is written down
+IDLE = 0.2  # seconds between two looks for a job
+PROGRESS_EVERY = 0.25  # seconds between two writes of the progress
 LOGGER = logging.getLogger("cilf.console")
 
 
@@ -55,14 +53,14 @@ class Worker:
     def __init__(self, store: Store, model: Path) -> None:
         self.store, self.model = store, model
         self._server = os.getppid()
-        self._seen: int | None = None  # when the model was changed
-        self._problem = ""  # what is wrong with it
+        self._published: int | None = None  # time of the model's last change
+        self._problem = ""  # what is wrong with the model
 
     def run(self) -> None:
-        """Do jobs as they come, until the server is gone."""
+        """Do jobs until the server is gone."""
         self.store.requeue()
-        while not self._alone():
-            self._tell_model()
+        while not self._is_orphaned():
+            self.publish_model()
             job = self.store.claim_job()
             if job is None:
                 time.sleep(IDLE)
@@ -70,9 +68,9 @@ class Worker:
                 self.do(job)
 
     def do(self, job: Job) -> None:
-        """Do one job, and say how it ended."""
+        """Do one job and write its result."""
         notices.forget()
-        with _heard() as said:
+        with _collect_notices() as lines:
             try:
                 with listening(self._progress(job)):
                     result = dict(JOBS[job.kind](self, job))
@@ -83,44 +81,44 @@ class Worker:
                 LOGGER.exception("job %d (%s) failed", job.id, job.kind)
                 self._fail(job, "it failed unexpectedly: the server's log says why.")
                 return
-        self._tell_model()
-        self.store.change_job(job.id, status=DONE, result=result | {"notices": said})
+        self.publish_model()
+        self.store.change_job(job.id, status=DONE, result=result | {"notices": lines})
 
     def _fail(self, job: Job, problem: str) -> None:
         if job.kind == "detect" and job.window is not None:
             self.store.change_window(job.window, status=FAILED, facts={"problem": problem})
-        if job.about.get("lesson") is not None:  # the model is still what it was taught
-            self.store.reopen_lesson(job.about["lesson"])
+        if job.about.get("update") is not None:  # it was not rolled back
+            self.store.reopen_update(job.about["update"])
         self.store.change_job(job.id, status=FAILED, problem=problem)
 
     def _progress(self, job: Job) -> Callable[[str, int, int], None]:
-        said, told = "", 0.0
+        last_stage, written = "", 0.0
 
         def listen(stage: str, done: int, total: int) -> None:
-            nonlocal said, told
-            if self._alone():
+            nonlocal last_stage, written
+            if self._is_orphaned():
                 raise SystemExit
-            if stage != said or time.monotonic() - told > TOLD_EVERY:
-                said, told = stage, time.monotonic()
+            if stage != last_stage or time.monotonic() - written > PROGRESS_EVERY:
+                last_stage, written = stage, time.monotonic()
                 self.store.change_job(job.id, stage=stage, done=done, total=total)
 
         return listen
 
-    def _alone(self) -> bool:
+    def _is_orphaned(self) -> bool:
         return os.getppid() != self._server
 
-    def _tell_model(self) -> None:
-        """Say what the model is like, whenever it has changed, here or on the command line."""
+    def publish_model(self) -> None:
+        """Write a description of the model to the store if the model has changed."""
         folder = ModelFolder(self.model)
         if not folder.exists():
             return
-        changed = (self.model / CURRENT).stat().st_mtime_ns  # set last by whoever changes it
-        if changed == self._seen:
+        changed = (self.model / CURRENT).stat().st_mtime_ns  # written last by every change
+        if changed == self._published:
             return
         try:
             about = workflow.describe(self.model).to_json()
-        except CilfError as error:  # jobs say so too, and somebody may restore it
-            self._complain(str(error))
+        except CilfError as error:  # jobs report it too, and somebody may restore the model
+            self._log_problem(str(error))
             return
         self.store.put_fact(
             "model",
@@ -133,9 +131,9 @@ class Worker:
                 "shape": about["instance_shape"],
             },
         )
-        self._seen = changed
+        self._published = changed
 
-    def _complain(self, problem: str) -> None:
+    def _log_problem(self, problem: str) -> None:
         if problem != self._problem:
             LOGGER.error("%s", problem)
         self._problem = problem
@@ -143,7 +141,7 @@ class Worker:
     # ------------------------------------------------------------- jobs
 
     def fit(self, job: Job) -> Mapping[str, Any]:
-        # A name only: no file is run because somebody names it over HTTP.
+        # A name only: a request must not run a file.
         learner = validation.one_of("learner", job.about["learner"], LEARNERS)
         fitted = workflow.fit(
             job.about["data"],
@@ -158,40 +156,40 @@ class Worker:
         assert job.window is not None
         row = self.store.window(job.window)
         assert row is not None
-        if row.status == DONE:  # a worker was killed before it said so: people have named rows
-            return {"n": row.facts["n"], "kinds": row.facts["kinds"]}
+        if row.status == DONE:  # a worker was killed before it wrote so: people have named rows
+            return {"n": row.facts["n"], "n_clusters": row.facts["n_clusters"]}
         folder = self._folder(job.window)
         self.store.change_window(row.id, status="running")
         started = time.monotonic()
         findings = workflow.detect(
             self.model, row.source, folder / "findings", skip_bad=True, overwrite=True
         )
-        draw_gallery(folder, findings)
+        build_gallery(folder, findings)
         found = findings.assignments
         facts = {
             "n": len(found.ids),
             "n_novel": found.n_novel,
-            "kinds": len(found.cluster_sizes),
+            "n_clusters": len(found.cluster_sizes),
             "known": found.known_counts,
             "version": findings.about["version"],
-            "drift": drifts(self.model, findings, self._earlier(row.id)),
+            "drift": measure_drift(self.model, findings, self._earlier(row.id)),
             "seconds": round(time.monotonic() - started, 1),
         }
         self.store.change_window(row.id, status=DONE, facts=facts)
-        return {"n": facts["n"], "kinds": facts["kinds"]}
+        return {"n": facts["n"], "n_clusters": facts["n_clusters"]}
 
-    def learn(self, job: Job) -> Mapping[str, Any]:
+    def update(self, job: Job) -> Mapping[str, Any]:
         assert job.window is not None
         note, folder = f"console, job {job.id}", self._folder(job.window)
-        outcome = self._learned_before(note, Findings(folder / "findings").id)
+        outcome = self._find_finished(note, Findings(folder / "findings").id)
         if outcome is None:
-            answers = json.loads((folder / job.about["answers"]).read_text(encoding="utf-8"))
+            path = folder / job.about["labels"]
             try:
                 updated = workflow.update(
                     self.model,
                     Findings.open(folder / "findings"),
-                    answers,
-                    source=folder / job.about["answers"],
+                    json.loads(path.read_text(encoding="utf-8")),
+                    source=path,
                     force=job.about["force"],
                     note=note,
                     renames=job.about.get("renames"),
@@ -200,16 +198,16 @@ class Worker:
                 return refused.result.to_json() | {"refused": True, "why": str(refused)}
             assert updated.event is not None
             outcome = updated.to_json() | {"before": updated.event.before}
-        self.store.add_lesson(
-            Lesson(job.id, job.window, outcome["version"], outcome["before"], PENDING, outcome)
+        self.store.add_update(
+            Update(job.id, job.window, outcome["version"], outcome["before"], PENDING, outcome)
         )
-        self._tell_taught(job.about["keys"], job.about["person"])
+        self._append_keys(job.about["keys"], job.about["person"])
         return outcome | {"refused": False}
 
-    def _learned_before(self, note: str, findings: str) -> dict[str, Any] | None:
-        """What came of this very job, if a worker was killed before it said so.
+    def _find_finished(self, note: str, findings: str) -> dict[str, Any] | None:
+        """The outcome of this job, if a worker was killed after the update.
 
-        Another store may have taught the same model in a job of the same number.
+        The findings tell jobs of the same number in two stores apart.
         """
         for event in ModelFolder.open(self.model).events():
             about = event.about
@@ -225,22 +223,22 @@ class Worker:
                 }
         return None
 
-    def _tell_taught(self, keys: Mapping[str, str], person: str) -> None:
-        """Say which class the model calls what, where that is not the same."""
+    def _append_keys(self, keys: Mapping[str, str], person: str) -> None:
+        """Log the labels of the model that differ from the keys of their classes."""
         others = {label: key for label, key in keys.items() if label != key}
         while others:
             version = Classes((), self.store.events(CLASSES)).version
-            patch = {"taught": others}
-            event = Event(CLASSES, version + 1, TAUGHT, {"labels": others}, patch, person, now())
+            patch = {"keys": others}
+            event = Event(CLASSES, version + 1, UPDATE, {"labels": others}, patch, person, now())
             try:
                 self.store.append(event)
                 return
-            except Taken:
+            except SeqTaken:
                 continue
 
     def rollback(self, job: Job) -> Mapping[str, Any]:
         model, to = ModelFolder.open(self.model), int(job.about["to"])
-        if model.current != to:  # else a worker was killed before it said that it is done
+        if model.current != to:  # else a worker was killed after the rollback
             model.rollback(to, f"console, job {job.id}")
         return {"version": to}
 
@@ -248,7 +246,7 @@ class Worker:
         return self.store.folder / "windows" / str(window)
 
     def _earlier(self, window: int) -> Iterator[Findings]:
-        """What was found in earlier windows, the last one first."""
+        """The findings of earlier windows, the last one first."""
         for row in reversed(self.store.windows()):
             if row.id < window and row.status == DONE:
                 yield Findings(self._folder(row.id) / "findings")
@@ -257,31 +255,31 @@ class Worker:
 JOBS: dict[str, Callable[[Worker, Job], Mapping[str, Any]]] = {
     "fit": Worker.fit,
     "detect": Worker.detect,
-    "learn": Worker.learn,
+    "update": Worker.update,
     "rollback": Worker.rollback,
 }
 
 
 @contextmanager
-def _heard() -> Iterator[list[str]]:
-    """Lines that a person should read, instead of on standard error."""
-    said: list[str] = []
+def _collect_notices() -> Iterator[list[str]]:
+    """Collect notices instead of writing them to standard error."""
+    lines: list[str] = []
 
     class Listener(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            said.append(record.getMessage())
+            lines.append(record.getMessage())
 
     listener = Listener(logging.WARNING)
     notices.LOGGER.addHandler(listener)
     try:
-        yield said
+        yield lines
     finally:
         notices.LOGGER.removeHandler(listener)
 
 
-def work(folder: Path, model: Path) -> None:
+def run_worker(folder: Path, model: Path) -> None:
     """Do the jobs of a store until the server is gone."""
-    os.nice(10)  # labels come first
+    os.nice(10)  # requests come first
     with (folder / LOCK).open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # another may still be ending
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another worker may still be ending
         Worker(Store(folder, os.environ.get(DATABASE)), model).run()

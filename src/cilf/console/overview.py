@@ -1,4 +1,4 @@
-"""What happened to classes over all windows: counts, what came, vanished and drifted."""
+"""Classes over all windows: their counts, and which came, vanished, returned or drifted."""
 
 from __future__ import annotations
 
@@ -11,68 +11,62 @@ import numpy as np
 
 from cilf.console.classes import Classes
 from cilf.console.service import Console
-from cilf.console.state import KNOWN, OPEN
+from cilf.console.state import KNOWN
 from cilf.console.store import CLASSES, DONE, WindowRow
 
-DRIFTED = 1.0  # times the spread of a class: from here on it is told
+MIN_DRIFT = 1.0  # in units of the spread of a class
 N_EXAMPLES = 8
 
 
 @dataclass(frozen=True)
 class WindowCounts:
-    """How many instances of each class a window has; what has no name is left out."""
+    """The number of instances of each class in a window."""
 
     window: WindowRow
-    known: Counter[str]  # key of a class -> those that the model took for it
-    named: Counter[str]  # and those that people said are of it
-    unnamed: int
+    known: Counter[str]  # key of a class -> instances that the model predicts as it
+    named: Counter[str]  # key of a class -> instances that people assigned to it
+    unnamed: int  # instances of clusters without a name
 
     @property
     def all(self) -> Counter[str]:
         return self.known + self.named
 
 
-def counts(console: Console) -> list[WindowCounts]:
-    """The counts of every window that was looked at, in the order they came."""
+def count_classes(console: Console) -> list[WindowCounts]:
+    """The counts of every window in which detection is done, in order."""
     classes = console.classes()
     ready = [row for row in console.store.windows() if row.status == DONE]
     return [
-        console.figured("counts", row.id, partial(_counts, console, row, classes)) for row in ready
+        console.compute_once("counts", row.id, partial(_count_window, console, row, classes))
+        for row in ready
     ]
 
 
-def _counts(console: Console, row: WindowRow, classes: Classes) -> WindowCounts:
-    opened = console.opened(row.id)
+def _count_window(console: Console, row: WindowRow, classes: Classes) -> WindowCounts:
+    opened = console.open(row.id)
     with opened.lock:
-        state = opened.state
-        labels = opened.gallery.label[state.group_of == KNOWN].tolist()
-        known = Counter(classes.key_of_label(str(label)) for label in labels)
-        named: Counter[str] = Counter()
-        unnamed = 0
-        sizes = state.sizes()
-        for number, group in state.groups.items():
-            if group.name is not None and group.status == OPEN:
-                named[group.name] += sizes[number]
-            else:
-                unnamed += sizes[number]
-    return WindowCounts(row, known, named, unnamed)
+        is_known = opened.state.cluster_of == KNOWN
+        named = Counter(opened.labels.values())
+    labels = opened.gallery.label[is_known].tolist()
+    known = Counter(classes.key_of_label(str(label)) for label in labels)
+    return WindowCounts(row, known, named, int((~is_known).sum()) - named.total())
 
 
-def stream(console: Console) -> list[dict[str, Any]]:
-    """For each window: classes that came, that vanished, and that drifted."""
+def summarize_stream(console: Console) -> list[dict[str, Any]]:
+    """For each window, the classes that came, vanished, returned and drifted."""
     classes = console.classes()
     first = {classes.key_of_label(label) for label in _first_classes(console)}
-    seen: set[str] = set()  # in an earlier window
-    before: set[str] = set()  # in the last one
-    story = []
-    for found in counts(console):
+    earlier: set[str] = set()  # classes of all windows before
+    before: set[str] = set()  # classes of the window before
+    summary = []
+    for found in count_classes(console):
         here = {key for key, n in found.all.items() if n}
         drift = {
-            classes.shown(label): value
+            classes.display_label(label): value
             for label, value in found.window.facts.get("drift", {}).items()
-            if value >= DRIFTED
+            if value >= MIN_DRIFT
         }
-        story.append(
+        summary.append(
             {
                 "window": found.window.id,
                 "name": found.window.name,
@@ -80,15 +74,15 @@ def stream(console: Console) -> list[dict[str, Any]]:
                 "unnamed": found.unnamed,
                 "counts": {classes.display(key): n for key, n in found.all.items()},
                 "named": {classes.display(key): n for key, n in found.named.items()},
-                "came": sorted(classes.display(key) for key in here - seen - first),
+                "came": sorted(classes.display(key) for key in here - earlier - first),
                 "vanished": sorted(classes.display(key) for key in before - here),
-                "returned": sorted(classes.display(key) for key in (here & seen) - before),
+                "returned": sorted(classes.display(key) for key in (here & earlier) - before),
                 "drifted": drift,
             }
         )
-        seen |= here
+        earlier |= here
         before = here
-    return story
+    return summary
 
 
 def _first_classes(console: Console) -> list[str]:
@@ -96,14 +90,14 @@ def _first_classes(console: Console) -> list[str]:
     return list(events[0].get("new_classes", ())) if events else []
 
 
-def class_list(console: Console) -> list[dict[str, Any]]:
-    """Every class: since when, from how many labels, how many in each window, some examples."""
-    classes, model, windows = console.classes(), console.model(), counts(console)
+def list_classes(console: Console) -> list[dict[str, Any]]:
+    """Every class with its version, number of labels, counts in windows, and examples."""
+    classes, model, windows = console.classes(), console.model(), count_classes(console)
     changes = console.store.events(CLASSES)
     return [
         {
             "name": classes.display(key),
-            "learned": classes.is_learned(key),
+            "in_model": classes.is_in_model(key),
             "label": classes.label(key),
             "since": model["sizes"].get(classes.label(key), {}).get("since"),
             "n_labels": model["sizes"].get(classes.label(key), {}).get("n_labels", 0),
@@ -112,7 +106,7 @@ def class_list(console: Console) -> list[dict[str, Any]]:
             "examples": _examples(console, windows, classes, key),
         }
         for key in classes.names
-        if classes.is_learned(key) or any(w.all[key] for w in windows)
+        if classes.is_in_model(key) or any(w.all[key] for w in windows)
     ]
 
 
@@ -126,22 +120,21 @@ def _earlier_names(changes: list[Any], key: str, now: str) -> list[str]:
 def _examples(
     console: Console, windows: list[WindowCounts], classes: Classes, key: str
 ) -> list[dict[str, Any]]:
-    """Instances of the last window that has some, those that people named first."""
+    """Instances of the last window that has some. Those that people named are preferred."""
     found = next((found for found in reversed(windows) if found.all[key]), None)
     if found is None:
         return []
-    opened = console.opened(found.window.id)
+    opened = console.open(found.window.id)
     with opened.lock:
-        state = opened.state
-        if found.named[key]:
-            groups = [n for n, g in state.groups.items() if g.name == key and g.status == OPEN]
-            rows = np.flatnonzero(np.isin(state.group_of, groups))
-        else:
-            labels = np.unique(opened.gallery.label)
-            own = [label for label in labels if classes.key_of_label(str(label)) == key]
-            rows = np.flatnonzero((state.group_of == KNOWN) & np.isin(opened.gallery.label, own))
+        rows = [row for row, named in opened.labels.items() if named == key]
+        if not rows:
+            own = [
+                v for v in np.unique(opened.gallery.label) if classes.key_of_label(str(v)) == key
+            ]
+            is_own = np.isin(opened.gallery.label, own)
+            rows = np.flatnonzero((opened.state.cluster_of == KNOWN) & is_own).tolist()
     form = opened.gallery.form
     return [
         {"window": found.window.id, "row": row, "form": form, "text": opened.gallery.excerpt(row)}
-        for row in rows[:N_EXAMPLES].tolist()
+        for row in rows[:N_EXAMPLES]
     ]

@@ -1,5 +1,5 @@
-"""The pages: server-rendered, with one small script of their own. Parts of a page that change
-have a route of their own, and the script puts them in place."""
+"""The pages, rendered by the server. Sections that change have routes of their own, which the
+script loads."""
 
 from __future__ import annotations
 
@@ -14,98 +14,122 @@ from starlette.exceptions import HTTPException
 
 import cilf
 from cilf.console import overview, updates, window_view
-from cilf.console.api import instances_json
 from cilf.console.bodies import LARGEST, Strategy, Text
 from cilf.console.classes import Classes
 from cilf.console.guard import LOGIN, Access
 from cilf.console.service import Console
-from cilf.console.store import DONE, FAILED, PENDING, QUEUED, RUNNING, UNDONE, Job
+from cilf.console.store import DONE, FAILED, PENDING, QUEUED, RUNNING, UNDONE, Job, Update
+from cilf.console.uploads import ACCEPTED
+from cilf.console.verbs import VERBS, describe_event
 from cilf.errors import CilfError
 from cilf.query import STRATEGIES
 
 HERE = File(__file__).parent
-FILES = {  # the colours and letters are those of the reports
+FILES = {  # the pages share the style sheet of the reports
     "report.css": (File(cilf.__file__).parent / "report" / "templates" / "style.css", "text/css"),
     "console.css": (HERE / "static" / "console.css", "text/css"),
     "console.js": (HERE / "static" / "console.js", "text/javascript"),
     "map.js": (HERE / "static" / "map.js", "text/javascript"),
 }
-PAGE = 60  # instances at once
-MOST_ASKED = 12  # shown at once
-MOST_HISTORY = 30
-COLOURS = 8
-WRONG = 0.3  # seconds that a wrong token costs
+PAGE_SIZE = 60  # instances
+MAX_QUERIES = 12  # shown at once
+MAX_HISTORY = 30
+N_COLOURS = 8
+LOGIN_DELAY = 0.3  # seconds after a wrong token
+STRATEGY = "representative"
 
 Window = Annotated[int, Path(ge=1, le=LARGEST)]
 
 
 def add_pages(app: FastAPI, console: Console, access: Access) -> None:
     """Add the pages to the application."""
-    show = _Renderer(console, access)
-    _site(app, console, access, show)
-    _window(app, console, show)
+    render = _Renderer(access)
+    _add_overview(app, console, render)
+    _add_files(app)
+    _add_login(app, access, render)
+    _add_window(app, console, render)
+    _add_sections(app, console, render)
+    _add_problems(app, render)
 
 
 class _Renderer:
-    """Templates with what all of them say."""
+    """Templates with the values that all of them use."""
 
-    def __init__(self, console: Console, access: Access) -> None:
-        self.console = console
-        self.access = access
+    def __init__(self, access: Access) -> None:
         self.templates = Environment(
             loader=FileSystemLoader(HERE / "templates"),
             autoescape=select_autoescape(),
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self.templates.filters["colour"] = lambda number: (number - 1) % COLOURS
-        self.templates.filters["share"] = _share
-        self.templates.filters["counted"] = _counted
+        self.templates.globals |= {"version": cilf.__version__, "local": access.local}
+        self.templates.filters["colour"] = lambda number: (number - 1) % N_COLOURS
+        self.templates.filters["percent"] = _format_percent
+        self.templates.filters["counted"] = _format_count
 
     def __call__(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
         page = self.templates.get_template(template)
-        shared = {"version": cilf.__version__, "local": self.access.local}
-        return HTMLResponse(page.render(**shared, **values), status_code=status)
+        return HTMLResponse(page.render(**values), status_code=status)
 
 
-def _counted(n: int, what: str) -> str:
-    return f"{n} {what}{'' if n == 1 else 's'}"
+def _format_count(n: int, noun: str) -> str:
+    return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
-def _share(value: float | None) -> str:
+def _format_percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.0f} %"
 
 
-# ----------------------------------------------------------------- the site
+# ----------------------------------------------------------------- all windows
 
 
-def _site(app: FastAPI, console: Console, access: Access, show: _Renderer) -> None:
+def _add_overview(app: FastAPI, console: Console, render: _Renderer) -> None:
     @app.get("/", response_class=HTMLResponse, include_in_schema=False)
     def windows() -> HTMLResponse:
-        return show("windows.html", page="windows", **_windows_view(console))
+        return render("windows.html", page="windows", **_windows_values(console))
 
-    @app.get("/part/windows", response_class=HTMLResponse, include_in_schema=False)
-    def windows_part() -> HTMLResponse:
-        return show("_windows.html", **_windows_view(console))
+    @app.get("/section/windows", response_class=HTMLResponse, include_in_schema=False)
+    def windows_section() -> HTMLResponse:
+        return render("_windows.html", **_windows_values(console))
 
     @app.get("/classes", response_class=HTMLResponse, include_in_schema=False)
     def classes() -> HTMLResponse:
-        return show(
+        return render(
             "classes.html",
             page="classes",
-            classes=overview.class_list(console),
+            classes=overview.list_classes(console),
             version_of_names=console.classes().version,
             model=console.model(),
             names={row.id: row.name for row in console.store.windows()},
-            problem=_rollback_problem(console),
+            problem=_find_rollback_problem(console),
         )
 
     @app.get("/stream", response_class=HTMLResponse, include_in_schema=False)
     def stream() -> HTMLResponse:
-        story = overview.stream(console)
-        names = list(dict.fromkeys(name for window in story for name in window["counts"]))
-        return show("stream.html", page="stream", story=story, classes=names)
+        windows = overview.summarize_stream(console)
+        names = list(dict.fromkeys(name for window in windows for name in window["counts"]))
+        return render("stream.html", page="stream", windows=windows, classes=names)
 
+
+def _windows_values(console: Console) -> dict[str, Any]:
+    rows, jobs = console.store.windows(), console.store.jobs()
+    return {
+        "windows": list(reversed(rows)),
+        "jobs": {job.window: job for job in jobs if job.status in (QUEUED, RUNNING)},
+        "named": {row.id: console.count_named(row.id) for row in rows if row.status == DONE},
+        "model": console.model(),
+        "model_path": console.model_path,
+        "fit": next((job for job in reversed(jobs) if job.kind == updates.FIT), None),
+        "updates": {update.window: update for update in console.store.updates()},
+        "accepted": ",".join(ACCEPTED),
+        "failed": FAILED,
+    }
+
+
+# ----------------------------------------------------------------- files, log-in, problems
+
+
+def _add_files(app: FastAPI) -> None:
     @app.get("/static/{name}", include_in_schema=False)
     def static(name: str) -> Response:
         if name not in FILES:
@@ -113,219 +137,195 @@ def _site(app: FastAPI, console: Console, access: Access, show: _Renderer) -> No
         path, media = FILES[name]
         return Response(path.read_bytes(), media_type=media, headers={"Cache-Control": "no-cache"})
 
+
+def _add_login(app: FastAPI, access: Access, render: _Renderer) -> None:
     @app.get(LOGIN, response_class=HTMLResponse, include_in_schema=False)
     def login_page() -> HTMLResponse:
-        return show("login.html", page="login", problem="")
+        return render("login.html", page="login", problem="")
 
     @app.post(LOGIN, response_class=HTMLResponse, include_in_schema=False)
     def login(token: Annotated[str, Form(max_length=1000)] = "") -> Response:
         if access.token is not None and not access.is_token(token):
-            time.sleep(WRONG)
-            return show("login.html", 401, page="login", problem="That is not the token.")
-        entered = RedirectResponse("/", status_code=303)
-        entered.set_cookie(access.cookie, access.proof, httponly=True, samesite="strict")
-        return entered
+            time.sleep(LOGIN_DELAY)
+            return render("login.html", 401, page="login", problem="The token is wrong.")
+        response = RedirectResponse("/", status_code=303)
+        response.set_cookie(access.cookie, access.proof, httponly=True, samesite="strict")
+        return response
 
+
+def _add_problems(app: FastAPI, render: _Renderer) -> None:
     @app.exception_handler(HTTPException)
-    async def lost(request: Request, error: HTTPException) -> Response:
+    async def handle(request: Request, error: HTTPException) -> Response:
         if request.url.path.startswith("/api/"):
             return JSONResponse(
                 {"detail": error.detail}, status_code=error.status_code, headers=error.headers
             )
-        return show("problem.html", error.status_code, page="", problem=str(error.detail))
+        return render("problem.html", error.status_code, page="", problem=str(error.detail))
 
 
-def problem_page(console: Console, access: Access, status: int, error: CilfError) -> HTMLResponse:
-    """What cannot be done, for a person who follows a link."""
-    return _Renderer(console, access)("problem.html", status, page="", problem=str(error))
-
-
-def _windows_view(console: Console) -> dict[str, Any]:
-    rows = console.store.windows()
-    active = {job.window: job for job in console.store.jobs(statuses=[QUEUED, RUNNING])}
-    named = {row.id: console.n_named(row.id) for row in rows if row.status == DONE}
-    jobs = console.store.jobs()
-    return {
-        "windows": list(reversed(rows)),
-        "jobs": active,
-        "named": named,
-        "model": console.model(),
-        "model_path": console.model_path,
-        "fit": next((job for job in reversed(jobs) if job.kind == "fit"), None),
-        "lessons": {lesson.window: lesson for lesson in console.store.lessons()},
-        "ready": [row for row in rows if row.status == DONE],
-        "failed": FAILED,
-    }
+def render_problem(access: Access, status: int, error: CilfError) -> HTMLResponse:
+    """The page of an error, for a person who follows a link."""
+    return _Renderer(access)("problem.html", status, page="", problem=str(error))
 
 
 # ----------------------------------------------------------------- a window
 
 
-def _window(app: FastAPI, console: Console, show: _Renderer) -> None:
+def _add_window(app: FastAPI, console: Console, render: _Renderer) -> None:
     @app.get("/windows/{window}", response_class=HTMLResponse, include_in_schema=False)
     def window_page(window: Window) -> HTMLResponse:
         row = console.window(window)
-        jobs = console.store.jobs(window=window, statuses=[QUEUED, RUNNING])
         if row.status != DONE:
-            return show("waiting.html", page="windows", window=row, jobs=jobs)
-        return show(
-            "window.html",
-            page="windows",
-            window=row,
-            known=window_view.known(console, window),
-            notices=_notices(console, window),
-            classes=sorted(console.classes().names.values()),
-            **_groups_view(console, window),
-            **_ask_view(console, window, "representative"),
-            **_history_view(console, window),
-            **_learn_view(console, window),
-        )
+            jobs = console.store.jobs(window=window, statuses=[QUEUED, RUNNING])
+            return render("waiting.html", page="windows", window=row, jobs=jobs)
+        return render("window.html", page="windows", **_window_values(console, window))
 
-    @app.get("/windows/{window}/part/groups", include_in_schema=False)
-    def groups(window: Window) -> HTMLResponse:
-        return show("_groups.html", window=console.window(window), **_groups_view(console, window))
 
-    @app.get("/windows/{window}/part/known", include_in_schema=False)
-    def known(window: Window) -> HTMLResponse:
-        return show("_known.html", known=window_view.known(console, window))
+def _add_sections(app: FastAPI, console: Console, render: _Renderer) -> None:
+    def add(name: str, make_values: Any) -> None:
+        def section(window: Window) -> HTMLResponse:
+            return render(f"_{name}.html", **make_values(console, window))
 
-    @app.get("/windows/{window}/part/ask", include_in_schema=False)
-    def ask(window: Window, strategy: Strategy = "representative") -> HTMLResponse:
-        view = _ask_view(console, window, strategy)
-        form = console.opened(window).gallery.form
-        return show("_ask.html", window=console.window(window), form=form, **view)
+        app.get(f"/windows/{{window}}/section/{name}", include_in_schema=False)(section)
 
-    @app.get("/windows/{window}/part/history", include_in_schema=False)
-    def history(window: Window) -> HTMLResponse:
-        return show("_history.html", **_history_view(console, window))
+    add("clusters", _clusters_values)
+    add("known", lambda console, window: {"known": window_view.count_known(console, window)})
+    add("history", _history_values)
+    add("update", _update_values)
 
-    @app.get("/windows/{window}/part/learn", include_in_schema=False)
-    def learn(window: Window) -> HTMLResponse:
-        return show("_learn.html", window=console.window(window), **_learn_view(console, window))
+    @app.get("/windows/{window}/section/queries", include_in_schema=False)
+    def queries(window: Window, strategy: Strategy = STRATEGY) -> HTMLResponse:
+        form = console.open(window).gallery.form
+        return render("_queries.html", form=form, **_queries_values(console, window, strategy))
 
-    @app.get("/windows/{window}/part/members", include_in_schema=False)
+    @app.get("/windows/{window}/section/members", include_in_schema=False)
     def members(
         window: Window,
-        group: Annotated[int, Query(ge=0, le=LARGEST)],
+        cluster: Annotated[int, Query(ge=0, le=LARGEST)],
         label: Annotated[Text | None, Query()] = None,
         start: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
     ) -> HTMLResponse:
-        total, rows = window_view.members(console, window, group - 1, label, start, PAGE)
-        return show(
+        total, rows = window_view.list_members(
+            console, window, cluster, label, start=start, most=PAGE_SIZE
+        )
+        return render(
             "_members.html",
             window=console.window(window),
-            form=console.opened(window).gallery.form,
-            instances=instances_json(console, window, rows),
-            group=group,
-            label=label,
-            next=start + PAGE if start + PAGE < total else None,
+            form=console.open(window).gallery.form,
+            instances=window_view.describe_instances(console, window, rows),
+            next=start + PAGE_SIZE if start + PAGE_SIZE < total else None,
             total=total,
         )
 
 
-def _notices(console: Console, window: int) -> list[str]:
-    """What was said while the window was looked at, such as what could not be read."""
+def _window_values(console: Console, window: int) -> dict[str, Any]:
+    values = {
+        "verbs": {name: verb for name, verb in VERBS.items() if verb.key},
+        "strategies": list(STRATEGIES),
+        "known": window_view.count_known(console, window),
+        "notices": _find_notices(console, window),
+        "classes": sorted(console.classes().names.values()),
+    }
+    values |= _clusters_values(console, window) | _queries_values(console, window, STRATEGY)
+    return values | _history_values(console, window) | _update_values(console, window)
+
+
+def _find_notices(console: Console, window: int) -> list[str]:
+    """The notices of the detection, for example about files that cannot be read."""
     jobs = [job for job in console.store.jobs(window=window) if job.kind == "detect"]
     return list((jobs[-1].result or {}).get("notices", ())) if jobs else []
 
 
-def _groups_view(console: Console, window: int) -> dict[str, Any]:
-    opened, classes = console.opened(window), console.classes()
-    with opened.lock:  # groups and what they show are of one version
-        cards = [
-            _card(console, window, group, classes) for group in window_view.groups(console, window)
-        ]
-        return {"cards": cards, "seen": opened.state.version, "form": opened.gallery.form}
+def _clusters_values(console: Console, window: int) -> dict[str, Any]:
+    opened, classes = console.open(window), console.classes()
+    with opened.lock:  # clusters and exemplars are of one version
+        clusters = window_view.list_clusters(console, window)
+        return {
+            "window": console.window(window),
+            "cards": [_make_card(console, window, one, classes) for one in clusters],
+            "seen": opened.state.version,
+            "form": opened.gallery.form,
+        }
 
 
-def _card(console: Console, window: int, group: dict[str, Any], classes: Classes) -> dict[str, Any]:
-    shown = window_view.sheet(console, window, group["group"])
-    parts = [
-        ("Medoid", [shown.medoid]),
-        ("Nearest", shown.nearest),
-        ("Farthest", shown.farthest),
-        ("Random", shown.random),
-    ]
-    return {
-        **group,
-        "group": group["group"] + 1,
-        "parts": [
-            (title, instances_json(console, window, rows, classes)) for title, rows in parts if rows
-        ],
+def _make_card(
+    console: Console, window: int, cluster: dict[str, Any], classes: Classes
+) -> dict[str, Any]:
+    found = window_view.find_exemplars(console, window, cluster["cluster"])
+    lists = {
+        "Medoid": [found.medoid],
+        "Nearest": found.nearest,
+        "Farthest": found.farthest,
+        "Random": found.random,
     }
+    exemplars = {
+        title: window_view.describe_instances(console, window, rows, classes)
+        for title, rows in lists.items()
+        if rows
+    }
+    return cluster | {"exemplars": exemplars}
 
 
-def _ask_view(console: Console, window: int, strategy: str) -> dict[str, Any]:
-    asked = window_view.ask(console, window, strategy)
-    rows = asked["rows"][:MOST_ASKED]
+def _queries_values(console: Console, window: int, strategy: str) -> dict[str, Any]:
+    queries = window_view.suggest_queries(console, window, strategy)
+    rows = queries.pop("rows")[:MAX_QUERIES]
     return {
-        "asked": asked,
+        "window": console.window(window),
         "strategy": strategy,
-        "strategies": list(STRATEGIES),
-        "questions": instances_json(console, window, rows),
+        "budget": queries,
+        "queries": window_view.describe_instances(console, window, rows),
     }
 
 
-def _history_view(console: Console, window: int) -> dict[str, Any]:
-    opened = console.opened(window)
+def _history_values(console: Console, window: int) -> dict[str, Any]:
+    opened = console.open(window)
     with opened.lock:
-        events = [
-            {"event": event, "undone": event.seq in opened.undone, "what": told(event)}
-            for event in opened.events[-MOST_HISTORY:]
+        events, undone = opened.events[-MAX_HISTORY:], opened.undone
+    return {
+        "events": [
+            {
+                "seq": event.seq,
+                "person": event.person or "somebody",
+                "sentence": describe_event(event.verb, event.about),
+                "undone": event.seq in undone,
+            }
+            for event in reversed(events)
         ]
-    return {"events": events[::-1]}
-
-
-def told(event: Any) -> str:
-    """What happened, as one reads it."""
-    about = event.about
-    groups = "group " + ", ".join(map(str, about.get("groups", ())))
-    sentences = {
-        "name": lambda: f"named {groups} “{about['name']}”",
-        "into": lambda: f"merged {groups} into “{about['name']}”",
-        "merge": lambda: f"merged {groups}",
-        "reject": lambda: f"rejected {groups}",
-        "skip": lambda: f"skipped {groups}",
-        "reopen": lambda: f"reopened {groups}",
-        "split": lambda: f"split {groups}",
-        "move": lambda: f"moved {about['n']} to {_target(about['to'])}",
-        "label": lambda: f"labelled {about['n']} as {', '.join(about['names'])}",
-        "undo": lambda: f"took back: {about['what']}",
     }
-    return sentences[event.verb]()
 
 
-def _target(to: int | None) -> str:
-    return "a new group" if to is None else "the known" if to == 0 else f"group {to}"
-
-
-def _rollback_problem(console: Console, window: int | None = None) -> str | None:
-    """Why the model did not go back, if that is the last thing that was asked of it."""
-    jobs = [job for job in console.store.jobs(window=window) if job.kind in ("learn", "rollback")]
-    failed = jobs and jobs[-1].kind == "rollback" and jobs[-1].status == FAILED
+def _find_rollback_problem(console: Console, window: int | None = None) -> str | None:
+    """The problem of the last rollback, if no update came after it."""
+    kinds = (updates.UPDATE, updates.ROLLBACK)
+    jobs = [job for job in console.store.jobs(window=window) if job.kind in kinds]
+    failed = jobs and jobs[-1].kind == updates.ROLLBACK and jobs[-1].status == FAILED
     return jobs[-1].problem if failed else None
 
 
-def _learn_view(console: Console, window: int) -> dict[str, Any]:
-    jobs = [job for job in console.store.jobs(window=window) if job.kind == "learn"]
-    lesson = next(reversed(console.store.lessons(window=window)), None)
-    last: Job | None = jobs[-1] if jobs else None
+def _update_values(console: Console, window: int) -> dict[str, Any]:
+    jobs = [job for job in console.store.jobs(window=window) if job.kind == updates.UPDATE]
+    job = jobs[-1] if jobs else None
+    update = _find_update(console, job)
+    in_model = update is not None and updates.is_in_model(console, update.version)
+    stands = update is not None and update.decision != UNDONE and in_model
+    outcome = (job.result or {}) if job is not None and job.status == DONE else {}
     classes = console.classes()
-    outcome = (last.result or {}) if last is not None and last.status == DONE else {}
-    lesson = lesson if lesson is not None and last is not None and lesson.job == last.id else None
-    is_part = lesson is not None and updates.is_part(console, lesson.version)
-    stands = lesson is not None and lesson.decision != UNDONE and is_part
     return {
-        "learn_job": last,
-        "lesson": lesson,
-        "taught": last is not None and stands and updates.is_taught(console, last),
+        "window": console.window(window),
+        "update_job": job,
+        "update": update,
+        "is_current": job is not None and stands and updates.is_current(console, job),
+        "in_model": in_model,
         "pending": PENDING,
-        "is_part": is_part,
-        "rollback_problem": _rollback_problem(console, window),
-        "n_named": len(console.opened(window).taught),
+        "rollback_problem": _find_rollback_problem(console, window),
+        "n_labels": len(console.open(window).labels),
         "changes": [
-            {**change, "name": classes.shown(change["label"])}
+            {**change, "name": classes.display_label(change["label"])}
             for change in outcome.get("classes", ())
         ],
         "outcome": outcome,
     }
+
+
+def _find_update(console: Console, job: Job | None) -> Update | None:
+    return None if job is None else next(iter(console.store.updates(job=job.id)), None)

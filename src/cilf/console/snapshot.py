@@ -1,4 +1,4 @@
-"""The pictures of a window: thumbnails and a map, made once, by the worker."""
+"""Thumbnails and map of a window, made once by the worker."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cilf.console.gallery import IMAGES, STRIPS, TEXTS, Gallery, png, write_gallery
+from cilf.console.gallery import IMAGES, STRIPS, TEXTS, Gallery, encode_png, write_gallery
 from cilf.core.progress import report
 from cilf.core.random import generator
 from cilf.core.types import Array, Floats, Ints
@@ -14,18 +14,18 @@ from cilf.evaluate.snapshot import excerpts, flat_map, thumbnails
 from cilf.workflow.findings import Findings
 
 LARGEST_SIDE = 48  # pixels of a thumbnail
-MOST_MAPPED = 1000  # by t-SNE; all others are placed beside those they are nearest to
+MOST_MAPPED = 1000  # instances by t-SNE; the others are placed beside their neighbours
 NEIGHBOURS = 3
 CHUNK = 1000
 SEED = 0
 
 
-def draw_gallery(folder: Path, findings: Findings) -> Gallery:
-    """Write what the page shows of findings."""
+def build_gallery(folder: Path, findings: Findings) -> Gallery:
+    """Write the gallery of a window's findings."""
     found = findings.assignments
     X = findings.instances(np.arange(len(found.ids)))
     form = TEXTS if X.ndim == 1 else STRIPS if X.ndim == 2 else IMAGES
-    thumbs = [text.encode() for text in excerpts(X).tolist()] if form == TEXTS else _pictures(X)
+    thumbs = [text.encode() for text in excerpts(X).tolist()] if form == TEXTS else _thumbnails(X)
     return write_gallery(
         folder,
         ids=found.ids,
@@ -39,36 +39,36 @@ def draw_gallery(folder: Path, findings: Findings) -> Gallery:
     )
 
 
-def _pictures(X: Array) -> list[bytes]:
+def _thumbnails(X: Array) -> list[bytes]:
     pieces = range(0, len(X), CHUNK if X.dtype == np.uint8 else len(X))
     pictures: list[bytes] = []
-    for start in pieces:  # what is no bytes is scaled by the range of all
+    for start in pieces:  # floats are scaled by the range of all instances
         small = thumbnails(X[start : start + pieces.step], largest=LARGEST_SIDE)
-        pictures += [png(picture) for picture in small]
+        pictures += [encode_png(picture) for picture in small]
         report("thumbnails", len(pictures), len(X))
     return pictures
 
 
 def _places(embedding: Floats, cluster: Ints) -> Floats:
-    """Each instance in a square of side 1; distances mean the same along both axes."""
-    drawn = _drawn(cluster)
+    """(n, 2) places in a square of side 1, with the same scale along both axes."""
+    mapped = _choose_mapped(cluster)
     report("map", 0, 1)
-    on_map = flat_map(embedding[drawn], SEED)
+    on_map = flat_map(embedding[mapped], SEED)
     places = np.empty((len(cluster), 2), dtype=np.float32)
-    places[drawn] = on_map
-    rest = np.setdiff1d(np.arange(len(cluster)), drawn)
+    places[mapped] = on_map
+    rest = np.setdiff1d(np.arange(len(cluster)), mapped)
     if len(rest):
         from scipy.spatial import KDTree
 
-        _, near = KDTree(embedding[drawn]).query(embedding[rest], k=NEIGHBOURS)
+        _, near = KDTree(embedding[mapped]).query(embedding[rest], k=NEIGHBOURS)
         places[rest] = on_map[near].mean(axis=1)
     low, high = places.min(axis=0), places.max(axis=0)
     side = max(float((high - low).max()), 1e-9)
     return np.asarray((places - (low + high) / 2) / side + 0.5, dtype=np.float32)
 
 
-def _drawn(cluster: Ints) -> Ints:
-    """Rows to be mapped: half of them new ones, if there are so many."""
+def _choose_mapped(cluster: Ints) -> Ints:
+    """The rows to map by t-SNE. Half of them are novel, if there are so many."""
     if len(cluster) <= MOST_MAPPED:
         return np.arange(len(cluster))
     shuffled = generator(SEED, "map", len(cluster)).permutation(len(cluster))

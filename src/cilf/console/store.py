@@ -1,7 +1,7 @@
-"""What is kept: windows, an append-only log of everything people did, jobs, and lessons.
+"""The store in SQL: windows, an append-only log of what people did, jobs, and updates of the model.
 
-SQLite by default, in one file beside the windows; PostgreSQL by URL. A row of the log is on disk
-when ``append`` returns (SQLite: write-ahead log with a full sync, PostgreSQL: as it is set up).
+The database is a file of SQLite beside the windows, or a PostgreSQL database. An event is on disk
+when ``append`` returns: SQLite has a write-ahead log with a full sync.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from cilf.errors import BadConfig
 
-CLASSES = 0  # the stream of what happens to classes; every other stream is a window's
+FORMAT = 2  # of the tables and of what is in them
+CLASSES = 0  # the stream of events about classes; every other stream is a window's
 FILE = "console.sqlite"
 QUEUED, RUNNING, DONE, FAILED = "queued", "running", "done", "failed"
 MOST_ATTEMPTS = 3
-KILLED = "the worker was killed several times while doing this: there may be too little memory."
+KILLED = "the worker was killed several times during this job: there may be too little memory."
 PENDING, KEPT, UNDONE = "pending", "kept", "rolled back"
 
 _tables = sa.MetaData()
@@ -69,8 +70,8 @@ _jobs = sa.Table(
     sa.Column("result", sa.JSON, nullable=True),
     sa.Column("time", sa.Text, nullable=False),
 )
-_lessons = sa.Table(
-    "lessons",
+_updates = sa.Table(
+    "updates",
     _tables,
     sa.Column("job", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("window", sa.Integer, nullable=False),
@@ -87,8 +88,8 @@ _facts = sa.Table(
 )
 
 
-class Taken(Exception):
-    """Somebody else has written the same version first."""
+class SeqTaken(Exception):
+    """Somebody else has written an event of this number."""
 
 
 @dataclass(frozen=True)
@@ -102,12 +103,12 @@ class Event:
     patch: Mapping[str, Any]
     person: str
     time: str
-    undoes: int | None = None  # the seq of what it takes back
+    undoes: int | None = None  # the seq of the event that it undoes
 
 
 @dataclass(frozen=True)
 class WindowRow:
-    """A window: ``facts`` are what the worker found, {} until then."""
+    """A window. The worker fills ``facts`` when it has detected."""
 
     id: int
     name: str
@@ -120,7 +121,7 @@ class WindowRow:
 
 @dataclass(frozen=True)
 class Job:
-    """Work for the worker: fit, detect, learn or rollback."""
+    """A job for the worker, of kind fit, detect, update or rollback."""
 
     id: int
     kind: str
@@ -137,8 +138,8 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Lesson:
-    """A version of the model that was learned from a window, and what was decided about it."""
+class Update:
+    """A version of the model that a window led to, and the decision about it."""
 
     job: int
     window: int
@@ -159,22 +160,33 @@ class Store:
         except SQLAlchemyError as error:
             reason = str(getattr(error, "orig", error)).strip().partition("\n")[0]
             raise BadConfig(f"the database cannot be used ({reason}): check its URL.") from error
+        self._require_format()
+
+    def _require_format(self) -> None:
+        found = self.fact("format")
+        if found is None and not self.windows():
+            self.put_fact("format", FORMAT)
+        elif found != FORMAT:
+            raise BadConfig(
+                f"the store {self.folder} has an older format ({found or 1}, this version reads "
+                f"{FORMAT}): start a new store."
+            )
 
     def close(self) -> None:
         self.engine.dispose()
 
     # ------------------------------------------------------------- the log
 
-    def append(self, happened: Event) -> None:
-        """Add to the log; it is on disk after this. ``Taken`` if its number is."""
+    def append(self, event: Event) -> None:
+        """Write an event to disk. Raises ``SeqTaken`` if its number is taken."""
         try:
             with self.engine.begin() as connection:
-                connection.execute(_events.insert().values(**vars(happened)))
+                connection.execute(_events.insert().values(**vars(event)))
         except IntegrityError as error:
-            raise Taken from error
+            raise SeqTaken from error
 
     def events(self, stream: int, after: int = 0) -> list[Event]:
-        """What happened in a stream, in order, after a version."""
+        """The events of a stream after a version, in order."""
         wanted = (_events.c.stream == stream) & (_events.c.seq > after)
         return [
             Event(**{k: v for k, v in row.items() if k != "id"})
@@ -202,7 +214,7 @@ class Store:
         return [WindowRow(**row) for row in self._rows(sa.select(_windows).order_by(_windows.c.id))]
 
     def change_window(self, number: int, **values: Any) -> None:
-        self._update(_windows, _windows.c.id == number, values)
+        self._change(_windows, _windows.c.id == number, values)
 
     # ------------------------------------------------------------- jobs
 
@@ -217,7 +229,7 @@ class Store:
         return Job(**rows[0]) if rows else None
 
     def jobs(self, window: int | None = None, statuses: Sequence[str] = ()) -> list[Job]:
-        """Jobs in the order they came, of one window if given, of these statuses if any."""
+        """Jobs in order, filtered by window and by status."""
         query = sa.select(_jobs).order_by(_jobs.c.id)
         if window is not None:
             query = query.where(_jobs.c.window == window)
@@ -226,60 +238,60 @@ class Store:
         return [Job(**row) for row in self._rows(query)]
 
     def claim_job(self) -> Job | None:
-        """The next job to do, which is running from then on."""
+        """Mark the next job as running and return it."""
         for job in self.jobs(statuses=[QUEUED]):
             waiting = (_jobs.c.id == job.id) & (_jobs.c.status == QUEUED)
             attempt = {"status": RUNNING, "attempts": job.attempts + 1}
-            if self._update(_jobs, waiting, attempt):
+            if self._change(_jobs, waiting, attempt):
                 return self.job(job.id)
         return None
 
     def change_job(self, number: int, **values: Any) -> None:
-        self._update(_jobs, _jobs.c.id == number, values)
+        self._change(_jobs, _jobs.c.id == number, values)
 
     def requeue(self) -> None:
-        """Have jobs done again that a killed worker has left, but not for ever."""
+        """Queue the jobs of a killed worker again. After some attempts they fail."""
         left = _jobs.c.status == RUNNING
         killer = left & (_jobs.c.attempts >= MOST_ATTEMPTS)
         detecting = sa.select(_jobs.c.window).where(killer & (_jobs.c.kind == "detect"))
         failed = {"status": FAILED, "facts": {"problem": KILLED}}
         unfinished = _windows.c.id.in_(detecting) & (_windows.c.status != DONE)
-        self._update(_windows, unfinished, failed)
-        self._update(_jobs, killer, {"status": FAILED, "problem": KILLED})
-        self._update(_jobs, left, {"status": QUEUED, "stage": "", "done": 0})
+        self._change(_windows, unfinished, failed)
+        self._change(_jobs, killer, {"status": FAILED, "problem": KILLED})
+        self._change(_jobs, left, {"status": QUEUED, "stage": "", "done": 0})
 
-    # ------------------------------------------------------------- lessons and facts
+    # ------------------------------------------------------------- updates and facts
 
-    def add_lesson(self, lesson: Lesson) -> None:
-        """Keep what came of learning; if it is there already, it stays."""
-        if not self.lessons(job=lesson.job):
+    def add_update(self, update: Update) -> None:
+        """Add an update, unless there is one of the same job."""
+        if not self.updates(job=update.job):
             with self.engine.begin() as connection:
-                connection.execute(_lessons.insert().values(**vars(lesson)))
+                connection.execute(_updates.insert().values(**vars(update)))
 
-    def lessons(self, window: int | None = None, job: int | None = None) -> list[Lesson]:
-        query = sa.select(_lessons).order_by(_lessons.c.job)
+    def updates(self, window: int | None = None, job: int | None = None) -> list[Update]:
+        query = sa.select(_updates).order_by(_updates.c.job)
         if window is not None:
-            query = query.where(_lessons.c.window == window)
+            query = query.where(_updates.c.window == window)
         if job is not None:
-            query = query.where(_lessons.c.job == job)
-        return [Lesson(**row) for row in self._rows(query)]
+            query = query.where(_updates.c.job == job)
+        return [Update(**row) for row in self._rows(query)]
 
     def decide(self, job: int, decision: str) -> bool:
-        """Decide about a lesson; whether it had not been decided before."""
-        undecided = (_lessons.c.job == job) & (_lessons.c.decision == PENDING)
-        return bool(self._update(_lessons, undecided, {"decision": decision}))
+        """Decide about an update. Returns whether it was undecided."""
+        undecided = (_updates.c.job == job) & (_updates.c.decision == PENDING)
+        return bool(self._change(_updates, undecided, {"decision": decision}))
 
-    def reopen_lesson(self, job: int) -> None:
-        """Let it be decided again."""
-        self._update(_lessons, _lessons.c.job == job, {"decision": PENDING})
+    def reopen_update(self, job: int) -> None:
+        """Make an update undecided again."""
+        self._change(_updates, _updates.c.job == job, {"decision": PENDING})
 
     def fact(self, name: str) -> Any:
-        """A single value by name; None if there is none."""
+        """A value by name; None if there is none."""
         rows = self._rows(sa.select(_facts.c.value).where(_facts.c.name == name))
         return rows[0]["value"] if rows else None
 
     def put_fact(self, name: str, value: Any) -> None:
-        if not self._update(_facts, _facts.c.name == name, {"value": value}):
+        if not self._change(_facts, _facts.c.name == name, {"value": value}):
             with self.engine.begin() as connection:
                 connection.execute(_facts.insert().values(name=name, value=value))
 
@@ -295,7 +307,7 @@ class Store:
         assert made is not None
         return int(made[0])
 
-    def _update(self, table: sa.Table, where: sa.ColumnElement[bool], values: Any) -> int:
+    def _change(self, table: sa.Table, where: sa.ColumnElement[bool], values: Any) -> int:
         with self.engine.begin() as connection:
             return int(connection.execute(table.update().where(where).values(**values)).rowcount)
 

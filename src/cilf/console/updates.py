@@ -1,27 +1,30 @@
-"""The model's share of a console: what it is fitted on, what it learns, and going back."""
+"""Changes of the model: fitting it, updating it from a window, and rolling it back."""
 
 from __future__ import annotations
 
 import json
 
-from cilf.console.service import Conflict, Console, NotThere
+from cilf.console.service import Conflict, Console, NotFound
 from cilf.console.store import KEPT, PENDING, QUEUED, RUNNING, UNDONE, Job
 from cilf.core.files import make_folder, replace_file
 from cilf.data import DATASETS
 from cilf.errors import BadInput
 
-FIT, ROLLBACK = "fit", "rollback"  # what happens to a model, see service.models
+FIT, UPDATE, ROLLBACK = "fit", "update", "rollback"  # kinds of jobs, and events of a model
 
 
-def fit(console: Console, data: str, learner: str = "cilf", note: str = "") -> int:
-    """Have a model fitted on labelled data, a path or a data set by name; the job."""
+def start_fit(console: Console, data: str, learner: str = "cilf", note: str = "") -> int:
+    """Queue the fit of a model on labelled data, a path or the name of a data set.
+
+    Returns the number of the job.
+    """
     if console.roots is not None and data not in DATASETS:
-        console.readable("data", data)
+        console.require_readable("data", data)
     with console.lock:
         if console.model()["version"] is not None:
-            raise BadInput("there is a model already: it learns from windows now.")
-        _require_idle(console, "fit")
-        return console.store.add_job("fit", data=data, learner=learner, note=note)
+            raise BadInput("there is a model already: update it from windows.")
+        _require_idle(console, FIT)
+        return console.store.add_job(FIT, data=data, learner=learner, note=note)
 
 
 def _require_idle(console: Console, *kinds: str) -> None:
@@ -29,62 +32,62 @@ def _require_idle(console: Console, *kinds: str) -> None:
         raise BadInput("the model is being changed already: wait until that is done.")
 
 
-def learn(console: Console, window: int, *, force: bool = False, person: str = "") -> int:
-    """Have the model learn the names of a window, and those of its classes, as they are now.
+def start_update(console: Console, window: int, *, force: bool = False, person: str = "") -> int:
+    """Queue an update of the model with the labels of a window and the names of its classes.
 
-    Returns the job.
+    Returns the number of the job.
     """
-    opened, classes = console.opened(window), console.classes()
+    opened, classes = console.open(window), console.classes()
     with opened.lock:
-        labels, version = opened.taught, opened.state.version
+        labels, version = opened.labels, opened.state.version
     if not labels:
-        raise BadInput("nothing has a name yet: name some groups first.")
+        raise BadInput("no cluster has a name yet: name some first.")
     renames = classes.renames
     keys = {classes.display(key): key for key in set(labels.values())}
     keys |= {name: classes.key_of_label(label) for label, name in renames.items()}
     ids = opened.gallery.ids
-    answers = {ids[row]: classes.display(key) for row, key in labels.items()}
-    path = console.folder(window) / _answers(version)
+    labels_of = {ids[row]: classes.display(key) for row, key in labels.items()}
+    path = console.folder(window) / _labels_file(version)
     with console.lock:
-        _require_idle(console, "learn", "rollback")
+        _require_idle(console, UPDATE, ROLLBACK)
         make_folder(path.parent)
-        replace_file(path, json.dumps(answers, ensure_ascii=False).encode())
+        replace_file(path, json.dumps(labels_of, ensure_ascii=False).encode())
         return console.store.add_job(
-            "learn", window, answers=path.name, keys=keys, renames=renames, force=force,
+            UPDATE, window, labels=path.name, keys=keys, renames=renames, force=force,
             person=person,
         )  # fmt: skip
 
 
-def is_taught(console: Console, job: Job) -> bool:
-    """Whether a job to learn was about its window as it is now."""
+def is_current(console: Console, job: Job) -> bool:
+    """Whether the window has not changed since an update was queued."""
     assert job.window is not None
-    return bool(job.about["answers"] == _answers(console.opened(job.window).state.version))
+    return bool(job.about["labels"] == _labels_file(console.open(job.window).state.version))
 
 
 def decide(console: Console, job: int, keep: bool) -> int | None:
-    """Keep what was learned, or have the model go back; the job, if there is one."""
-    lesson = next(iter(console.store.lessons(job=job)), None)
-    if lesson is None:
-        raise NotThere(f"job {job} has taught nothing.")
-    decided = Conflict("that was decided already: look at it again.", 0, [])
-    if lesson.decision != PENDING:
-        raise decided
-    if not keep and console.model()["version"] != lesson.version:
-        raise Conflict("the model has changed since: go back to a version instead.", 0, [])
-    if not is_part(console, lesson.version):
-        raise Conflict("the model has gone back since: learn it again instead.", 0, [])
+    """Keep an update, or queue its rollback. Returns the number of the rollback's job."""
+    update = next(iter(console.store.updates(job=job)), None)
+    if update is None:
+        raise NotFound(f"job {job} has not updated the model.")
+    conflict = Conflict("that was decided already: look at it again.")
+    if update.decision != PENDING:
+        raise conflict
+    if not keep and console.model()["version"] != update.version:
+        raise Conflict("the model has changed since: roll back to a version instead.")
+    if not is_in_model(console, update.version):
+        raise Conflict("the model was rolled back since: update it again instead.")
     with console.lock:
         if not keep:
-            _require_idle(console, "learn", "rollback")
+            _require_idle(console, UPDATE, ROLLBACK)
         if not console.store.decide(job, KEPT if keep else UNDONE):  # the first one decides
-            raise decided
+            raise conflict
         if keep:
             return None
-        return console.store.add_job("rollback", lesson.window, to=lesson.before, lesson=job)
+        return console.store.add_job(ROLLBACK, update.window, to=update.before, update=job)
 
 
-def is_part(console: Console, version: int) -> bool:
-    """Whether the model as it is now comes from a version, or is it."""
+def is_in_model(console: Console, version: int) -> bool:
+    """Whether the current model is a version, or derives from it."""
     model = console.model()
     made = {event["version"]: event for event in model["events"] if event["event"] != ROLLBACK}
     at = model["version"]
@@ -93,16 +96,16 @@ def is_part(console: Console, version: int) -> bool:
     return bool(at == version)
 
 
-def rollback(console: Console, version: int) -> int:
-    """Have the model go back to an earlier version; the job."""
+def start_rollback(console: Console, version: int) -> int:
+    """Queue a rollback to an earlier version. Returns the number of the job."""
     known = {event["version"] for event in console.model()["events"]}
     if version not in known or version == console.model()["version"]:
-        raise BadInput(f"version {version} is not an earlier one: choose another.")
+        raise BadInput(f"version {version} is not an earlier version: choose another.")
     with console.lock:
-        _require_idle(console, "learn", "rollback")
-        return console.store.add_job("rollback", to=version)
+        _require_idle(console, UPDATE, ROLLBACK)
+        return console.store.add_job(ROLLBACK, to=version)
 
 
-def _answers(version: int) -> str:
-    """The file with what is taught of a window, as it was at a version."""
-    return f"answers-{version}.json"
+def _labels_file(version: int) -> str:
+    """The file of a window's labels at a version."""
+    return f"labels-{version}.json"

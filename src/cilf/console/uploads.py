@@ -1,15 +1,12 @@
-"""Files that somebody sends: looked at before they are kept, never executed or unpickled.
+"""Uploaded files: images, ZIP files of images, or one table.
 
-Images one by one or in a ZIP file, or one table. Their names are not trusted: only the last part
-of each is kept, and only if it is harmless. Sizes are checked as they are, compressed or not, so
-that a small file cannot grow into a large one.
+Files are checked before they are kept, and never executed or unpickled. Their names are not
+trusted: only the last part of a name is kept, without unsafe characters. Sizes are checked before
+and after unpacking, so a small file cannot grow into a large one.
 """
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import lzma
 import re
 import shutil
@@ -23,64 +20,65 @@ from typing import Any, BinaryIO
 from cilf.core.extras import optional
 from cilf.core.files import make_folder
 from cilf.data.pixels import IMAGE_SUFFIXES, Unreadable, read_header, refuse_bombs
+from cilf.data.readers import read_table, suffixes
 from cilf.errors import BadInput
 
 MEGA = 1 << 20
-MOST_BYTES = 512 * MEGA  # of all files, as they come
-MOST_UNPACKED = 2048 * MEGA  # of all files, without compression
-MOST_FILES = 100_000
-MOST_PIXELS = 50_000_000  # of one image
-MOST_ROWS = 5_000_000  # of a table: few bytes can say the same row very often
-LONGEST = 200  # bytes of a name: file systems take 255
+MAX_BYTES = 512 * MEGA  # of all files, compressed
+MAX_UNPACKED = 2048 * MEGA  # of all files, unpacked
+MAX_FILES = 100_000
+MAX_PIXELS = 50_000_000  # of one image
+MAX_ROWS = 5_000_000  # of a table: few bytes can repeat a row very often
+MAX_NAME = 200  # bytes: file systems take 255
 CHUNK = MEGA
 IMAGES = tuple(sorted(IMAGE_SUFFIXES))
-TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".npz")
+TABLES = tuple(suffixes())
 ZIP = ".zip"
-DAMAGED = (  # what zipfile raises on damaged or encrypted files
+ACCEPTED = (*IMAGES, ZIP, *TABLES)
+DAMAGED = (  # errors of zipfile on damaged or encrypted files
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, OSError, EOFError,
     UnicodeDecodeError, NotImplementedError, RuntimeError, IndexError,
 )  # fmt: skip
 
 
 class TooLarge(BadInput):
-    """More than is taken."""
+    """The upload is too large."""
 
 
-Upload = tuple[str, BinaryIO]  # what the sender calls it, its content
+Upload = tuple[str, BinaryIO]  # the sender's name of the file, its content
 
 
-def keep(uploads: Iterable[Upload], folder: Path) -> Path:
-    """Check files and keep them; the folder of images, or the table, to detect in.
+def save(uploads: Iterable[Upload], folder: Path) -> Path:
+    """Check and save files. Returns the folder of images, or the path of the table.
 
-    Nothing is kept if anything is refused.
+    Nothing is saved if anything is refused.
     """
     make_folder(folder)
     try:
-        return _kept(list(uploads), folder)
+        return _save_all(list(uploads), folder)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
 
 
-def _kept(uploads: list[Upload], folder: Path) -> Path:
+def _save_all(uploads: list[Upload], folder: Path) -> Path:
     if not uploads:
         raise BadInput("files: choose images, a ZIP file of images, or one table.")
-    if len(uploads) > MOST_FILES:
-        raise TooLarge(f"files: {len(uploads)} are more than {MOST_FILES}: send fewer.")
-    kinds = {Path(name.lower()).suffix for name, _ in uploads}
-    if kinds & set(TABLES):
+    if len(uploads) > MAX_FILES:
+        raise TooLarge(f"files: {len(uploads)} are more than {MAX_FILES}: send fewer.")
+    if {Path(name.lower()).suffix for name, _ in uploads} & set(TABLES):
         if len(uploads) > 1:
             raise BadInput("files: give one table, or images, not both.")
-        return _table(*uploads[0], folder)
-    left, taken = MOST_BYTES, _Names(folder)
+        return _save_table(*uploads[0], folder)
+    left, names = MAX_BYTES, _Names(folder)
     for name, content in uploads:
         if Path(name.lower()).suffix == ZIP:
-            left -= _unzip(name, content, taken)
+            left -= _unzip(name, content, names)
         else:
-            left -= _image(name, content, taken)
+            left -= _save_image(name, content, names)
         if left < 0:
-            raise TooLarge(f"files: more than {MOST_BYTES // MEGA} MB in all: send fewer.")
-    if not taken.used:
+            raise TooLarge(f"files: more than {MAX_BYTES // MEGA} MB in all: send fewer.")
+    if not names.counts:
         raise BadInput("files: there is no image in them: send images, or one table.")
     return folder
 
@@ -89,62 +87,62 @@ def _kept(uploads: list[Upload], folder: Path) -> Path:
 
 
 def safe_name(name: str) -> str:
-    r"""The last part of a name, with nothing in it that a path could be made of.
+    r"""The last part of a name, without characters that are unsafe in a path.
 
     >>> safe_name("../../etc/cron.d/evil.png"), safe_name("C:\\photos\\a b.PNG")
     ('evil.png', 'a b.PNG')
     """
     last = PurePosixPath(name.replace("\\", "/")).name
     clean = re.sub(r"[^\w .()+,@=-]", "_", last).strip(" .")
-    clean = clean.encode()[-LONGEST:].decode(errors="ignore").lstrip(" .")
+    clean = clean.encode()[-MAX_NAME:].decode(errors="ignore").lstrip(" .")
     if not clean or not Path(clean).stem.strip("_ .") or not Path(clean).suffix:
         raise BadInput(f"the file name {name[:80]!r} cannot be used: rename the file.")
     return clean
 
 
 class _Names:
-    """Paths in a folder, each given out once."""
+    """Paths in a folder, each used once."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.used: dict[str, int] = {}  # a name -> how often it was asked for
+        self.counts: dict[str, int] = {}  # name -> number of files that have it
 
     def path(self, name: str) -> Path:
         clean = free = safe_name(name)
-        while free.lower() in self.used:
-            number = self.used[clean.lower()] = self.used[clean.lower()] + 1
+        while free.lower() in self.counts:
+            number = self.counts[clean.lower()] = self.counts[clean.lower()] + 1
             free = f"{Path(clean).stem}-{number}{Path(clean).suffix}"
-        self.used[free.lower()] = 1
+        self.counts[free.lower()] = 1
         return self.folder / free
 
 
 # ----------------------------------------------------------------- images
 
 
-def _image(name: str, content: BinaryIO, taken: _Names) -> int:
+def _save_image(name: str, content: BinaryIO, names: _Names) -> int:
     if Path(name.lower()).suffix not in IMAGES:
-        known = ", ".join((*IMAGES, ZIP, *TABLES))
-        raise BadInput(f"{safe_name(name)} is no kind of file this takes: give one of {known}.")
-    path = taken.path(name)
-    size = _copied(content, path, MOST_BYTES)
+        known = ", ".join(ACCEPTED)
+        raise BadInput(f"{safe_name(name)} has an unknown suffix: give one of {known}.")
+    path = names.path(name)
+    size = _copy(content, path, MAX_BYTES)
     _check_image(path)
     return size
 
 
 def _check_image(path: Path) -> None:
-    """Refuse what is no image, or would be a very large one; only its head is read."""
+    """Refuse a file that is not an image, or a very large one. Only its header is read."""
     with refuse_bombs():
-        head = read_header(path)
-    if isinstance(head, Unreadable):
-        raise BadInput(f"{path.name} is no image that can be read ({head.reason}): leave it out.")
-    height, width = head.size
-    if width * height > MOST_PIXELS:
+        header = read_header(path)
+    if isinstance(header, Unreadable):
+        raise BadInput(f"{path.name} is not a readable image ({header.reason}): leave it out.")
+    height, width = header.size
+    if width * height > MAX_PIXELS:
         raise TooLarge(
-            f"{path.name} has {width} x {height} pixels, more than {MOST_PIXELS:,}: shrink it."
+            f"{path.name} has {width} x {height} pixels, more than {MAX_PIXELS:,}: shrink it."
         )
 
 
-def _copied(content: BinaryIO, path: Path, most: int) -> int:
+def _copy(content: BinaryIO, path: Path, most: int) -> int:
     size = 0
     with path.open("wb") as file:
         while chunk := content.read(CHUNK):
@@ -155,28 +153,28 @@ def _copied(content: BinaryIO, path: Path, most: int) -> int:
     return size
 
 
-def _unzip(name: str, content: BinaryIO, taken: _Names) -> int:
-    """The images in a ZIP file; what else is in it is left there."""
-    with _opened(name, content) as packed:
-        members = [member for member in packed.infolist() if _is_wanted(member)]
+def _unzip(name: str, content: BinaryIO, names: _Names) -> int:
+    """Save the images of a ZIP file. Other files in it are ignored."""
+    with _open_zip(name, content) as archive:
+        members = [member for member in archive.infolist() if _is_wanted(member)]
         _check_sizes(safe_name(name), members)
-        left = MOST_UNPACKED
+        left = MAX_UNPACKED
         for member in members:
-            path = taken.path(member.filename)
+            path = names.path(member.filename)
             try:
-                with packed.open(member) as file:
-                    left -= _copied(file, path, min(left, member.file_size))  # type: ignore[arg-type]
+                with archive.open(member) as file:
+                    left -= _copy(file, path, min(left, member.file_size))  # type: ignore[arg-type]
             except DAMAGED as e:
                 raise BadInput(f"{safe_name(name)} is damaged or encrypted: pack it anew.") from e
             _check_image(path)
         return sum(member.compress_size for member in members)
 
 
-def _opened(name: str, content: BinaryIO) -> zipfile.ZipFile:
+def _open_zip(name: str, content: BinaryIO) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(content)
     except (*DAMAGED, ValueError) as error:
-        raise BadInput(f"{safe_name(name)} is no ZIP file: pack it anew.") from error
+        raise BadInput(f"{safe_name(name)} is not a ZIP file: pack it anew.") from error
 
 
 def _is_wanted(member: zipfile.ZipInfo) -> bool:
@@ -186,27 +184,30 @@ def _is_wanted(member: zipfile.ZipInfo) -> bool:
 
 
 def _check_sizes(name: str, members: list[zipfile.ZipInfo]) -> None:
-    if len(members) > MOST_FILES:
-        raise TooLarge(f"{name} holds {len(members)} images, more than {MOST_FILES}: send less.")
-    if sum(member.file_size for member in members) > MOST_UNPACKED:
-        most = MOST_UNPACKED // MEGA
+    if len(members) > MAX_FILES:
+        raise TooLarge(f"{name} holds {len(members)} images, more than {MAX_FILES}: send less.")
+    if sum(member.file_size for member in members) > MAX_UNPACKED:
+        most = MAX_UNPACKED // MEGA
         raise TooLarge(f"{name} would take more than {most} MB unpacked: send less.")
 
 
 # ----------------------------------------------------------------- tables
 
 
-def _table(name: str, content: BinaryIO, folder: Path) -> Path:
+def _save_table(name: str, content: BinaryIO, folder: Path) -> Path:
     path = _Names(folder).path(name)
-    _copied(content, path, MOST_BYTES)
-    kind = path.suffix.lower()
-    if kind == ".npz":
-        with path.open("rb") as file, _opened(name, file) as packed:
-            _check_sizes(path.name, packed.infolist())
-    elif kind == ".parquet":
+    _copy(content, path, MAX_BYTES)
+    suffix = path.suffix.lower()
+    if suffix == ".npz":
+        with path.open("rb") as file, _open_zip(name, file) as archive:
+            _check_sizes(path.name, archive.infolist())
+        return path
+    if suffix == ".parquet":
         _check_parquet(path)
-    else:
-        _refuse_paths(path, _cells(path))
+    table = read_table(path)
+    _refuse_paths(path, table.features)
+    for batch in table.batches(list(table.features)):
+        _refuse_paths(path, _find_texts(batch.to_pylist()))
     return path
 
 
@@ -216,51 +217,30 @@ def _check_parquet(path: Path) -> None:
         with parquet.ParquetFile(path) as file:
             about = file.metadata
             size = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
-            if size > MOST_UNPACKED:
-                most = MOST_UNPACKED // MEGA
-                raise TooLarge(f"{path.name} would take more than {most} MB: send less.")
-            if about.num_rows > MOST_ROWS:
-                raise TooLarge(f"{path.name} has more than {MOST_ROWS:,} rows: send fewer.")
-            for batch in file.iter_batches(batch_size=1000):
-                _refuse_paths(path, (v for v in _texts(batch.to_pylist())))
-    except BadInput:
-        raise
     except Exception as error:
-        raise BadInput(f"{path.name} is no readable parquet file: write it anew.") from error
+        raise BadInput(f"{path.name} is not a readable parquet file: write it anew.") from error
+    if size > MAX_UNPACKED:
+        raise TooLarge(f"{path.name} would take more than {MAX_UNPACKED // MEGA} MB: send less.")
+    if about.num_rows > MAX_ROWS:
+        raise TooLarge(f"{path.name} has more than {MAX_ROWS:,} rows: send fewer.")
 
 
-def _cells(path: Path) -> Iterator[str]:
-    """All texts of a CSV file or of JSON lines."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            if path.suffix.lower() in (".csv", ".tsv"):
-                for row in csv.reader(io.StringIO(file.read().replace("\t", ","))):
-                    yield from row
-            else:
-                for line in file:
-                    yield from _texts(json.loads(line) if line.strip() else None)
-    except (ValueError, csv.Error, RecursionError) as error:
-        raise BadInput(f"{path.name} is no table that can be read: save it as UTF-8.") from error
-
-
-def _texts(value: Any) -> Iterator[str]:
+def _find_texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):  # an image in a table has bytes, and a name that is not used
-        own = {"path"} if isinstance(value.get("bytes"), bytes) else set()
-        for name, part in value.items():
-            if name not in own:
-                yield from _texts(part)
+        unused = {"path"} if isinstance(value.get("bytes"), bytes) else set()
+        yield from _find_texts([cell for name, cell in value.items() if name not in unused])
     elif isinstance(value, list):
-        for part in value:
-            yield from _texts(part)
+        for cell in value:
+            yield from _find_texts(cell)
 
 
 def _refuse_paths(path: Path, cells: Iterable[str]) -> None:
-    """A table that was sent may not name files of this machine: they would be shown."""
+    """Refuse a table that names files of this machine: the page would show them."""
     for cell in cells:
         if cell.strip().lower().endswith(IMAGES):
             raise BadInput(
                 f"{path.name} names image files ({cell.strip()[:60]!r}): send the images "
-                "themselves, or point to the table where it lies."
+                "themselves, or give the path of the table."
             )

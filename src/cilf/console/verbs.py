@@ -1,160 +1,294 @@
-"""What people do with groups, each a pure function: a state in, a patch out.
+"""What people do with clusters and instances: pure functions from a state to a patch.
 
-Groups and rows are counted from 0 here; people see groups from 1.
+``VERBS`` is the one table of them. The REST routes and their schema, the buttons and keys of the
+page and the sentences of the history derive from it: a new verb is a function and a line.
+Clusters and rows are counted from 0 here; people see clusters from 1.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from cilf.console.state import KNOWN, OPEN, REJECTED, SKIPPED, Change, Group, Move, Patch, State
+from cilf.console.bodies import (
+    ClustersBody,
+    LabelBody,
+    MoveBody,
+    NameBody,
+    SplitBody,
+    VerbBody,
+)  # fmt: skip
+from cilf.console.cluster_split import split_members
+from cilf.console.state import (
+    KNOWN,
+    OPEN,
+    REJECTED,
+    SKIPPED,
+    Change,
+    Cluster,
+    Move,
+    Patch,
+    State,
+)  # fmt: skip
+from cilf.core.types import Floats
 from cilf.errors import BadInput
 
-
-def name(state: State, groups: Sequence[int], label: str) -> Patch:
-    """Say which class groups are, a known one or one that is new on the fly."""
-    return _changed(state, groups, lambda _: Group(label))
-
-
-def reject(state: State, groups: Sequence[int]) -> Patch:
-    """Say that groups are not new: they are not taught."""
-    return _changed(state, groups, lambda _: Group(None, REJECTED))
+CLUSTERS, CLUSTER, ROWS = "clusters", "cluster", "rows"  # what the page sends
+NEW_CLASS, KNOWN_CLASS, TARGET = "name", "known", "target"  # what the page asks for
+UNDO = "undo"
 
 
-def skip(state: State, groups: Sequence[int]) -> Patch:
-    """Leave groups for later; what they are called is kept."""
-    return _changed(state, groups, lambda old: Group(old.name, SKIPPED))
+class Context(NamedTuple):
+    """What a verb sees of a window."""
+
+    state: State
+    embedding: Floats  # (n, d)
+    key: str = ""  # the key of the class that the request names
 
 
-def reopen(state: State, groups: Sequence[int]) -> Patch:
-    """Look at groups again that were named, rejected or skipped."""
-    return _changed(state, groups, lambda _: Group())
+@dataclass(frozen=True)
+class Verb:
+    """A line of ``VERBS``.
+
+    Attributes:
+        function: computes the patch; its docstring describes the verb to people.
+        body: the request body.
+        title: the text of the button.
+        key: the key on the page; the page has no button if it is empty.
+        sentence: what the history says, with the fields of ``body.about``.
+        takes: what the page sends, which is "clusters", "cluster" or "rows".
+        asks: what the page asks for first, which is "name", "known", "target" or nothing.
+        n_least: the fewest clusters that the verb takes.
+        for_rows: the verb that does the same to single instances.
+        is_answer: whether the verb spends the label budget.
+    """
+
+    function: Callable[[Context, Any], Patch]
+    body: type[VerbBody]
+    title: str
+    key: str
+    sentence: str
+    takes: str = CLUSTERS
+    asks: str = ""
+    n_least: int = 1
+    for_rows: str = ""
+    is_answer: bool = False
+
+    @property
+    def description(self) -> str:
+        """The first line of the function's docstring."""
+        return (inspect.getdoc(self.function) or "").partition("\n")[0]
 
 
-def merge(state: State, groups: Sequence[int]) -> Patch:
-    """Put groups into the first of them; it takes the first name that any of them has."""
-    chosen = _existing(state, groups)
-    if len(chosen) < 2:
-        raise BadInput("groups: give two or more to merge.")
-    target, others = chosen[0], chosen[1:]
-    names = [state.groups[number].name for number in chosen]
+# ----------------------------------------------------------------- the verbs
+
+
+def name(context: Context, body: NameBody) -> Patch:
+    """Name clusters. A new name makes a new class."""
+    return _set_clusters(context.state, body.numbers, lambda _: Cluster(context.key))
+
+
+def into(context: Context, body: NameBody) -> Patch:
+    """Assign clusters to a class that exists already."""
+    return name(context, body)
+
+
+def merge(context: Context, body: ClustersBody) -> Patch:
+    """Merge clusters into the first of them. It takes the first name that any of them has."""
+    state, numbers = context.state, _require_clusters(context.state, body.numbers)
+    if len(numbers) < 2:
+        raise BadInput("clusters: give two or more to merge.")
+    target, others = numbers[0], numbers[1:]
+    names = [state.clusters[number].name for number in numbers]
     label = next((name for name in names if name is not None), None)
-    old = state.groups[target]
-    kept = Group(label, OPEN if label is not None else old.status)
-    changes: dict[int, Change] = {} if kept == old else {target: (old, kept)}
-    changes |= {number: (state.groups[number], None) for number in others}
-    moves = [_move(state.members(number), number, target) for number in others]
+    old = state.clusters[target]
+    new = Cluster(label, OPEN if label is not None else old.status)
+    changes: dict[int, Change] = {} if new == old else {target: (old, new)}
+    changes |= {number: (state.clusters[number], None) for number in others}
+    moves = [_make_move(state.members(number), number, target) for number in others]
     return Patch(changes, tuple(move for move in moves if move.rows))
 
 
-def split(state: State, group: int, parts: Sequence[Iterable[int]]) -> Patch:
-    """Make a new group of each part of a group's members; at least one member stays."""
-    (group,) = _existing(state, [group])
-    members = set(state.members(group).tolist())
-    taken: set[int] = set()
-    changes: dict[int, Change] = {}
-    moves = []
-    for number, part in enumerate(parts, start=state.highest + 1):
-        rows = set(part)
-        if not rows or not rows <= members - taken:
-            raise BadInput(f"rows: give some members of group {group + 1}, each once.")
-        taken |= rows
-        changes[number] = (None, Group())
-        moves.append(_move(sorted(rows), group, number))
-    if not moves or taken == members:
-        raise BadInput(f"rows: leave some of the {len(members)} members in group {group + 1}.")
-    return Patch(changes, tuple(moves))
+def split(context: Context, body: SplitBody) -> Patch:
+    """Split the chosen instances off a cluster, or split the cluster in two."""
+    (number,) = _require_clusters(context.state, body.numbers)
+    if body.rows:
+        return split_off(context.state, number, [body.rows])
+    members = context.state.members(number)
+    return split_off(
+        context.state, number, split_members(context.embedding, members, body.n_clusters)[1:]
+    )
 
 
-def move(state: State, rows: Sequence[int], target: int | None) -> Patch:
-    """Put single instances into another group, a new one if None, or among the known (-1)."""
-    wanted = _rows(state, rows)
+def reject(context: Context, body: ClustersBody) -> Patch:
+    """Mark clusters as not novel. Updates leave them out."""
+    return _set_clusters(context.state, body.numbers, lambda _: Cluster(None, REJECTED))
+
+
+def skip(context: Context, body: ClustersBody) -> Patch:
+    """Leave clusters for later. They keep their names."""
+    return _set_clusters(context.state, body.numbers, lambda old: Cluster(old.name, SKIPPED))
+
+
+def reopen(context: Context, body: ClustersBody) -> Patch:
+    """Reopen clusters that were named, rejected or skipped."""
+    return _set_clusters(context.state, body.numbers, lambda _: Cluster())
+
+
+def move(context: Context, body: MoveBody) -> Patch:
+    """Move instances to another cluster, to a new one, or to the known instances."""
+    state, target = context.state, body.target
+    _require_rows(state, body.rows)
     changes: dict[int, Change] = {}
     if target is None:
         target = state.highest + 1
-        changes[target] = (None, Group())
+        changes[target] = (None, Cluster())
     elif target != KNOWN:
-        _existing(state, [target])
-    return _moved(state, wanted, target, changes)
+        _require_clusters(state, [target])
+    return _end_empty_clusters(state, changes, _make_moves(state, body.rows, target))
 
 
-def label(state: State, labels: Mapping[int, str]) -> Patch:
-    """Say which class single instances are: each goes into a group of that name.
+def label(context: Context, body: LabelBody) -> Patch:
+    """Assign instances to a class. A new name makes a new class."""
+    return label_rows(context.state, dict.fromkeys(body.rows, context.key))
 
-    That is the first open group of the name, or a new one.
+
+VERBS: dict[str, Verb] = {
+    "name": Verb(
+        name, NameBody, "Name", "n", "named {clusters} “{name}”",
+        asks=NEW_CLASS, for_rows="label", is_answer=True,
+    ),
+    "into": Verb(
+        into, NameBody, "Into known", "i", "assigned {clusters} to “{name}”",
+        asks=KNOWN_CLASS, for_rows="label", is_answer=True,
+    ),
+    "merge": Verb(
+        merge, ClustersBody, "Merge", "m", "merged {clusters}", n_least=2, is_answer=True
+    ),
+    "split": Verb(split, SplitBody, "Split", "s", "split {clusters}", takes=CLUSTER),
+    "reject": Verb(reject, ClustersBody, "Reject", "r", "rejected {clusters}", is_answer=True),
+    "skip": Verb(skip, ClustersBody, "Skip", "k", "skipped {clusters}"),
+    "reopen": Verb(reopen, ClustersBody, "Reopen", "o", "reopened {clusters}"),
+    "move": Verb(
+        move, MoveBody, "Move", "v", "moved {n} to {to}", takes=ROWS, asks=TARGET, is_answer=True
+    ),
+    "label": Verb(
+        label, LabelBody, "Label", "", "labelled {n} as {names}",
+        takes=ROWS, asks=NEW_CLASS, is_answer=True,
+    ),
+}  # fmt: skip
+
+
+def describe_event(verb: str, about: Mapping[str, Any]) -> str:
+    """The sentence of the history about an event.
+
+    >>> describe_event("move", {"n": 3, "to": "new"})
+    'moved 3 to a new cluster'
     """
-    _rows(state, list(labels))
+    if verb == UNDO:
+        return f"undid {about['what']}"
+    if verb not in VERBS:  # the log outlives the table
+        return verb
+    targets = {"new": "a new cluster", "known": "the known instances"}
+    words = {
+        "clusters": "cluster " + ", ".join(map(str, about.get("clusters", ()))),
+        "names": ", ".join(about.get("names", ())),
+        "to": targets.get(about.get("to", ""), f"cluster {about.get('to')}"),
+    }
+    return VERBS[verb].sentence.format(**{**about, **words})
+
+
+# ----------------------------------------------------------------- patches
+
+
+def split_off(state: State, number: int, parts: Sequence[Iterable[int]]) -> Patch:
+    """Make a new cluster of each list of members. At least one member stays."""
+    members = set(state.members(number).tolist())
+    taken: set[int] = set()
+    changes: dict[int, Change] = {}
+    moves = []
+    for new, part in enumerate(parts, start=state.highest + 1):
+        rows = set(part)
+        if not rows or not rows <= members - taken:
+            raise BadInput(f"rows: give some members of cluster {number + 1}, each once.")
+        taken |= rows
+        changes[new] = (None, Cluster())
+        moves.append(_make_move(sorted(rows), number, new))
+    if not moves or taken == members:
+        raise BadInput(f"rows: leave some of the {len(members)} members in cluster {number + 1}.")
+    return Patch(changes, tuple(moves))
+
+
+def label_rows(state: State, labels: Mapping[int, str]) -> Patch:
+    """Move each row to the first open cluster of its class, or to a new one of that class."""
+    _require_rows(state, list(labels))
     changes: dict[int, Change] = {}
     moves: list[Move] = []
     number = state.highest
-    for name in dict.fromkeys(labels.values()):
-        target = next((n for n, g in sorted(state.groups.items()) if g == Group(name)), None)
+    for key in dict.fromkeys(labels.values()):
+        target = next((n for n, c in sorted(state.clusters.items()) if c == Cluster(key)), None)
         if target is None:
             target = number = number + 1
-            changes[target] = (None, Group(name))
-        rows = [row for row, wanted in labels.items() if wanted == name]
-        moves += _moves(state, rows, target)
-    return _without_empty(state, changes, moves)
+            changes[target] = (None, Cluster(key))
+        moves += _make_moves(state, [row for row in labels if labels[row] == key], target)
+    return _end_empty_clusters(state, changes, moves)
 
 
-def _moved(state: State, rows: Sequence[int], target: int, changes: dict[int, Change]) -> Patch:
-    return _without_empty(state, changes, _moves(state, rows, target))
-
-
-def _without_empty(state: State, changes: dict[int, Change], moves: Sequence[Move]) -> Patch:
-    """The moves, and the end of groups that they leave empty."""
+def _end_empty_clusters(state: State, changes: dict[int, Change], moves: Sequence[Move]) -> Patch:
+    """The moves, and the end of the clusters that they leave empty."""
     if not moves:
         raise BadInput("rows: all of them are there already.")
     sizes = state.sizes()
     for source in {move.source for move in moves} - {KNOWN}:
-        leaving = sum(len(move.rows) for move in moves if move.source == source)
-        arriving = sum(len(move.rows) for move in moves if move.target == source)
-        if leaving - arriving == sizes[source]:
-            changes[source] = (state.groups[source], None)
+        n_leaving = sum(len(move.rows) for move in moves if move.source == source)
+        n_arriving = sum(len(move.rows) for move in moves if move.target == source)
+        if n_leaving - n_arriving == sizes[source]:
+            changes[source] = (state.clusters[source], None)
     return Patch(changes, tuple(moves))
 
 
-def _moves(state: State, rows: Sequence[int], target: int) -> list[Move]:
+def _make_moves(state: State, rows: Sequence[int], target: int) -> list[Move]:
     wanted = np.array(sorted(set(rows)), dtype=np.int64)
-    sources = state.group_of[wanted]
+    sources = state.cluster_of[wanted]
     return [
-        _move(wanted[sources == source], source, target)
+        _make_move(wanted[sources == source], source, target)
         for source in np.unique(sources).tolist()
         if source != target
     ]
 
 
-def _move(rows: Iterable[int], source: int, target: int) -> Move:
+def _make_move(rows: Iterable[int], source: int, target: int) -> Move:
     return Move(tuple(int(row) for row in rows), source, target)
 
 
-def _changed(state: State, groups: Sequence[int], after: Callable[[Group], Group]) -> Patch:
+def _set_clusters(
+    state: State, numbers: Sequence[int], after: Callable[[Cluster], Cluster]
+) -> Patch:
     changes = {
-        number: (state.groups[number], after(state.groups[number]))
-        for number in _existing(state, groups)
+        number: (state.clusters[number], after(state.clusters[number]))
+        for number in _require_clusters(state, numbers)
     }
     changes = {number: (old, new) for number, (old, new) in changes.items() if old != new}
     if not changes:
-        raise BadInput("groups: all of them are like that already.")
+        raise BadInput("clusters: all of them are like that already.")
     return Patch(changes)
 
 
-def _existing(state: State, groups: Sequence[int]) -> list[int]:
-    if not groups:
-        raise BadInput("groups: give at least one.")
-    for number in groups:
-        if number not in state.groups:
-            raise BadInput(f"group {number + 1} is not there: it may have been merged or emptied.")
-    return list(dict.fromkeys(groups))
+def _require_clusters(state: State, numbers: Sequence[int]) -> list[int]:
+    for number in numbers:
+        if number not in state.clusters:
+            raise BadInput(
+                f"cluster {number + 1} does not exist: it may have been merged or emptied."
+            )
+    return list(dict.fromkeys(numbers))
 
 
-def _rows(state: State, rows: Sequence[int]) -> list[int]:
-    n = len(state.group_of)
-    if not rows:
-        raise BadInput("rows: give at least one.")
+def _require_rows(state: State, rows: Sequence[int]) -> None:
+    n = len(state.cluster_of)
     for row in rows:
         if not 0 <= row < n:
-            raise BadInput(f"row {row} is not there: the window has {n}, counted from 0.")
-    return list(rows)
+            raise BadInput(f"row {row} does not exist: the window has {n}, counted from 0.")

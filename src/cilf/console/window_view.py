@@ -1,4 +1,4 @@
-"""What there is to see of a window: its groups, the members of each, and what is worth asking."""
+"""What people see of a window: clusters, members, queries and labels. Clusters count from 1."""
 
 from __future__ import annotations
 
@@ -9,143 +9,149 @@ from typing import Any
 import numpy as np
 
 from cilf.console.classes import Classes
-from cilf.console.gallery import TEXTS, Corners, Gallery, corners
-from cilf.console.import_export import Labelled
-from cilf.console.service import SEED, Console, NotThere, Opened
-from cilf.console.state import KNOWN, OPEN, REJECTED, SKIPPED, Group
+from cilf.console.gallery import TEXTS, Exemplars, Gallery, choose_exemplars
+from cilf.console.import_export import LabelRow
+from cilf.console.service import Console, NotFound, OpenWindow
+from cilf.console.state import KNOWN, OPEN, REJECTED, SKIPPED, Cluster
 from cilf.core import Detection
 from cilf.core.types import Ints
 from cilf.query.strategies import choose_queries
 
+SEED = 0
 
-def groups(console: Console, window: int) -> list[dict[str, Any]]:
-    """What there is to know about each group: open ones first, large ones first."""
-    opened, classes = console.opened(window), console.classes()
+
+def list_clusters(console: Console, window: int) -> list[dict[str, Any]]:
+    """The clusters of a window, open ones first, large ones first."""
+    opened, classes = console.open(window), console.classes()
     with opened.lock:
-        sizes = opened.state.sizes()
-        found = [
-            _group(opened, classes, number, group, sizes[number])
-            for number, group in opened.state.groups.items()
-        ]
+        numbers = list(opened.state.clusters)
+        found = [_describe_cluster(opened, classes, number) for number in numbers]
     return sorted(found, key=_order)
 
 
-def _group(
-    opened: Opened, classes: Classes, number: int, group: Group, size: int
-) -> dict[str, Any]:
-    members = opened.state.members(number)
-    looks = Counter(opened.gallery.label[members].tolist()).most_common(1)
+def _describe_cluster(opened: OpenWindow, classes: Classes, number: int) -> dict[str, Any]:
+    cluster, members = opened.state.clusters[number], opened.state.members(number)
+    labels = Counter(opened.gallery.label[members].tolist()).most_common(1)
     return {
-        "group": number,
-        "name": None if group.name is None else classes.display(group.name),
-        "status": group.status,
-        "size": size,
-        "nearest": classes.shown(str(looks[0][0])) if looks else None,
-        "changed": opened.state.changed.get(number, 0),
+        "cluster": number + 1,
+        "name": None if cluster.name is None else classes.display(cluster.name),
+        "status": cluster.status,
+        "size": len(members),
+        "nearest": classes.display_label(str(labels[0][0])) if labels else None,
+        "last_change": opened.state.last_change.get(number, 0),
     }
 
 
-def sheet(console: Console, window: int, group: int) -> Corners:
-    """The members that are on the contact sheet of a group."""
-    opened = console.opened(window)
+def find_exemplars(console: Console, window: int, cluster: int) -> Exemplars:
+    """The members of a cluster that its contact sheet shows."""
+    opened = console.open(window)
     with opened.lock:
-        members = opened.state.members(group)
+        members = opened.state.members(cluster - 1)
     if not len(members):
-        raise NotThere(f"group {group + 1} is not there.")
-    return corners(opened.gallery.embedding, members, seed=SEED)
+        raise NotFound(f"cluster {cluster} does not exist.")
+    return choose_exemplars(opened.gallery.embedding, members, seed=SEED)
 
 
-def known(console: Console, window: int) -> dict[str, int]:
-    """Known class, as it is called now -> how many instances were taken for it."""
-    opened, classes = console.opened(window), console.classes()
+def count_known(console: Console, window: int) -> dict[str, int]:
+    """Known class -> number of instances that were predicted as it."""
+    opened, classes = console.open(window), console.classes()
     with opened.lock:
-        labels = opened.gallery.label[opened.state.group_of == KNOWN]
-    return {
-        classes.shown(str(label)): count for label, count in Counter(labels.tolist()).most_common()
-    }
+        labels = opened.gallery.label[opened.state.cluster_of == KNOWN].tolist()
+    return {classes.display_label(str(label)): n for label, n in Counter(labels).most_common()}
 
 
-def members(
-    console: Console, window: int, group: int | None, label: str | None, start: int, most: int
+def list_members(
+    console: Console,
+    window: int,
+    cluster: int | None = None,
+    label: str | None = None,
+    *,
+    start: int = 0,
+    most: int,
 ) -> tuple[int, list[int]]:
-    """How many instances a group (or a known class in it) has, and a page of them.
+    """The number of members, and a page of their rows.
 
-    The most typical ones come first in a group, the least novel ones among the known.
+    Args:
+        cluster: only members of this cluster; 0 is the known instances.
+        label: only instances that are predicted as this class.
+
+    The most typical members of a cluster come first, and the least novel known instances.
     """
-    opened, classes = console.opened(window), console.classes()
+    opened, classes = console.open(window), console.classes()
     with opened.lock:
-        rows = (
-            np.arange(len(opened.state.group_of)) if group is None else opened.state.members(group)
-        )
+        everything = np.arange(len(opened.state.cluster_of))
+        rows = everything if cluster is None else opened.state.members(cluster - 1)
     if label is not None:
-        shown = [classes.shown(str(name)) == label for name in opened.gallery.label[rows]]
-        rows = rows[np.array(shown, dtype=bool)]
-    return len(rows), _typical_first(opened.gallery, rows, group)[start : start + most]
+        names = [classes.display_label(str(name)) for name in opened.gallery.label[rows]]
+        rows = rows[np.array(names, dtype=object) == label]
+    return len(rows), _typical_first(opened.gallery, rows, cluster)[start : start + most]
 
 
-def instance(opened: Opened, classes: Classes, row: int) -> dict[str, Any]:
-    """What there is to know about an instance."""
-    gallery = opened.gallery
-    group = int(opened.state.group_of[row])
-    return {
-        "row": row,
-        "identity": gallery.ids[row],
-        "group": None if group == KNOWN else group,
-        "nearest": classes.shown(str(gallery.label[row])),
-        "novelty": round(float(gallery.novelty[row]), 6),
-        "text": gallery.excerpt(row),
-    }
-
-
-def ask(console: Console, window: int, strategy: str) -> dict[str, Any]:
-    """The budget, and the instances of open groups that are worth asking first."""
-    row, opened = console.window(window), console.opened(window)
-    with opened.lock:
-        open_groups = [
-            number
-            for number, group in opened.state.groups.items()
-            if group == Group() and len(opened.state.members(number))
-        ]
-        group_of = opened.state.group_of.copy()
-        spent = opened.spent
-    left = max(0, row.budget - spent)
-    rows: list[int] = []
-    if open_groups and left:
-        rows = _asked(opened.gallery, group_of, open_groups, left, strategy)
-    return {"budget": row.budget, "spent": spent, "left": left, "rows": rows}
-
-
-def labelled(console: Console, window: int, pictures: str) -> list[Labelled]:
-    """Everything about a window that can go elsewhere; ``pictures`` is where images are."""
-    opened, classes = console.opened(window), console.classes()
-    gallery = opened.gallery
-    with opened.lock:
-        named = opened.taught
-        group_of = opened.state.group_of.copy()
-    texts = gallery.form == TEXTS
+def describe_instances(
+    console: Console, window: int, rows: Sequence[int], classes: Classes | None = None
+) -> list[dict[str, Any]]:
+    """Instances with their clusters; ``cluster`` is None for known instances."""
+    opened, classes = console.open(window), classes or console.classes()
+    gallery, cluster_of = opened.gallery, opened.state.cluster_of
     return [
-        Labelled(
-            identity=identity,
-            label=classes.display(named[row]) if row in named else "",
-            predicted="" if group_of[row] != KNOWN else classes.shown(str(gallery.label[row])),
-            group=None if group_of[row] == KNOWN else int(group_of[row]) + 1,
-            novelty=round(float(gallery.novelty[row]), 6),
-            text=gallery.excerpt(row) if texts else "",
-            image="" if texts else f"{pictures}/{row}.png",
-        )
-        for row, identity in enumerate(gallery.ids)
+        {
+            "row": row,
+            "identity": gallery.ids[row],
+            "cluster": None if cluster_of[row] == KNOWN else int(cluster_of[row]) + 1,
+            "nearest": classes.display_label(str(gallery.label[row])),
+            "novelty": round(float(gallery.novelty[row]), 6),
+            "text": gallery.excerpt(row),
+        }
+        for row in rows
     ]
 
 
-def _order(group: Mapping[str, Any]) -> tuple[int, int, int]:
-    statuses = {OPEN: 0 if group["name"] is None else 1, SKIPPED: 2, REJECTED: 3}
-    return statuses[group["status"]], -group["size"], group["group"]
+def suggest_queries(console: Console, window: int, strategy: str) -> dict[str, Any]:
+    """The budget, and the rows of open clusters to query first."""
+    row, opened = console.window(window), console.open(window)
+    with opened.lock:
+        sizes = opened.state.sizes()
+        clusters = opened.state.clusters.items()
+        numbers = [n for n, cluster in clusters if cluster == Cluster() and sizes[n]]
+        cluster_of = opened.state.cluster_of.copy()
+        n_answers = opened.n_answers
+    left = max(0, row.budget - n_answers)
+    rows: list[int] = []
+    if numbers and left:
+        rows = _choose_queries(opened.gallery, cluster_of, numbers, left, strategy)
+    return {"budget": row.budget, "answers": n_answers, "left": left, "rows": rows}
 
 
-def _typical_first(gallery: Gallery, rows: Ints, group: int | None) -> list[int]:
+def list_labels(console: Console, window: int, pictures: str = "") -> list[LabelRow]:
+    """All instances of a window for export; ``pictures`` is the address of their images."""
+    opened, classes = console.open(window), console.classes()
+    gallery, is_text = opened.gallery, opened.gallery.form == TEXTS
+    with opened.lock:
+        labels = opened.labels
+        cluster_of = opened.state.cluster_of.tolist()
+    return [
+        LabelRow(
+            identity=gallery.ids[row],
+            label=classes.display(labels[row]) if row in labels else "",
+            predicted=classes.display_label(str(gallery.label[row])) if number == KNOWN else "",
+            cluster=None if number == KNOWN else number + 1,
+            novelty=round(float(gallery.novelty[row]), 6),
+            text=gallery.excerpt(row),
+            image="" if is_text else f"{pictures}/{row}.png",
+        )
+        for row, number in enumerate(cluster_of)
+    ]
+
+
+def _order(cluster: Mapping[str, Any]) -> tuple[int, int, int]:
+    statuses = {OPEN: 0 if cluster["name"] is None else 1, SKIPPED: 2, REJECTED: 3}
+    return statuses[cluster["status"]], -cluster["size"], cluster["cluster"]
+
+
+def _typical_first(gallery: Gallery, rows: Ints, cluster: int | None) -> list[int]:
     if not len(rows):
         return []
-    if group is None or group == KNOWN:
+    if not cluster:
         order = np.argsort(gallery.novelty[rows], kind="stable")
     else:
         points = gallery.embedding[rows].astype(np.float64)
@@ -154,20 +160,20 @@ def _typical_first(gallery: Gallery, rows: Ints, group: int | None) -> list[int]
     return typical
 
 
-def _asked(
-    gallery: Gallery, group_of: Ints, groups: Sequence[int], most: int, strategy: str
+def _choose_queries(
+    gallery: Gallery, cluster_of: Ints, numbers: Sequence[int], most: int, strategy: str
 ) -> list[int]:
-    """At most so many rows, from each group in turn."""
-    cluster = np.full(len(group_of), KNOWN)
-    for place, number in enumerate(groups):
-        cluster[group_of == number] = place
-    # Members of groups that are done are no question any more, but they are a class to be near to.
-    believed = Detection(
-        novelty=gallery.novelty, label=gallery.label, cluster=cluster, n_novel=len(groups),
+    """At most so many rows, from each cluster in turn."""
+    cluster = np.full(len(cluster_of), KNOWN)
+    for place, number in enumerate(numbers):
+        cluster[cluster_of == number] = place
+    # Members of all other clusters are not queried, but they are classes to be near to.
+    detection = Detection(
+        novelty=gallery.novelty, label=gallery.label, cluster=cluster, n_novel=len(numbers),
         curve={}, embedding=gallery.embedding,
     )  # fmt: skip
-    each = -(-most // len(groups))
-    chosen = choose_queries(believed, each, strategy=strategy, seed=SEED, window=0)
-    turns = [chosen[cluster[chosen] == place].tolist() for place in range(len(groups))]
+    each = -(-most // len(numbers))
+    queries = choose_queries(detection, each, strategy=strategy, seed=SEED, window=0)
+    turns = [queries[cluster[queries] == place].tolist() for place in range(len(numbers))]
     rows = [turn[i] for i in range(each) for turn in turns if i < len(turn)]
     return [int(row) for row in rows[:most]]

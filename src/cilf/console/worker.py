@@ -1,4 +1,4 @@
-"""Where the worker's process starts: it has to end with the server even while it still imports."""
+"""The entry of the worker's process. It ends with the server even while it still imports."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def main(arguments: list[str]) -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != server:  # it died before that
         return
-    from cilf.console.jobs import work
+    from cilf.console.jobs import run_worker
 
-    work(folder, model)
+    run_worker(folder, model)
 
 
 if __name__ == "__main__":

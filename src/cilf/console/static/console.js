@@ -1,5 +1,5 @@
 "use strict";
-// The console's own script: sends what people do, and puts changed parts of the page in place.
+// The console's script: sends the changes of people, and replaces the sections of the page that change.
 
 const $ = (selector, root = document) => root.querySelector(selector);
 const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
@@ -11,25 +11,25 @@ if (person) {
   person.value = localStorage.getItem("cilf-person") || "";
   person.addEventListener("change", () => localStorage.setItem("cilf-person", person.value.trim()));
 }
-const who = () => (person ? person.value.trim() : "");
+const personName = () => (person ? person.value.trim() : "");
 
 async function send(method, path, body, headers = { "Content-Type": "application/json" }) {
-  const answer = await fetch(path, {
+  const response = await fetch(path, {
     method,
     headers: body instanceof FormData ? undefined : headers,
     body: body instanceof FormData || body instanceof Blob || body === undefined ? body : JSON.stringify(body),
   });
-  const told = await answer.json().catch(() => ({}));
-  if (answer.ok) return told;
-  const problem = new Error(explain(told, answer.status));
-  problem.status = answer.status;
+  const content = await response.json().catch(() => ({}));
+  if (response.ok) return content;
+  const problem = new Error(explain(content, response.status));
+  problem.status = response.status;
   throw problem;
 }
 
-function explain(told, status) {
-  if (Array.isArray(told.detail)) return told.detail.map((one) => `${one.loc.at(-1)}: ${one.msg}`).join("; ");
-  const happened = (told.happened || []).map((one) => `${one.person || "somebody"}: ${one.verb} ${(one.about.groups || []).join(", ")} ${one.about.name || ""}`.trim());
-  return (told.detail || `The server answered ${status}.`) + (happened.length ? ` (${happened.join("; ")})` : "");
+function explain(content, status) {
+  if (Array.isArray(content.detail)) return content.detail.map((one) => `${one.loc.at(-1)}: ${one.msg}`).join("; ");
+  const events = (content.events || []).map((one) => `${one.person || "somebody"}: ${one.verb} ${(one.about.clusters || []).join(", ")} ${one.about.name || ""}`.trim());
+  return (content.detail || `The server answered ${status}.`) + (events.length ? ` (${events.join("; ")})` : "");
 }
 
 let fading;
@@ -45,24 +45,24 @@ function say(text, problem = false) {
 const attempt = (work) => work().catch((problem) => say(problem.message, true));
 
 async function put(target, path) {
-  const answer = await fetch(path);
-  if (answer.ok) target.innerHTML = await answer.text();
+  const response = await fetch(path);
+  if (response.ok) target.innerHTML = await response.text();
 }
 
-// ------------------------------------------------------------------ work under way
+// ------------------------------------------------------------------ jobs
 
-let active = null; // the jobs that were under way at the last look; null: nobody has looked yet
+let active = null; // ids of the active jobs at the last request; null before the first
 let timer;
 const later = (milliseconds) => { clearTimeout(timer); timer = setTimeout(watch, milliseconds); };
 
-// Look soon, and take it that something has changed: a short job may begin and end between two looks.
+// Request the jobs soon, as changed: a short job may begin and end between two requests.
 function soon() { active = "?"; later(300); }
 
 async function watch() {
   let jobs = [];
   try {
-    const answer = await fetch("/api/jobs?active=true");
-    if (answer.ok) jobs = await answer.json();
+    const response = await fetch("/api/jobs?active=true");
+    if (response.ok) jobs = await response.json();
   } catch { later(3000); return; }
   const bar = $("#jobs"), now = jobs.map((job) => job.id).join();
   bar.replaceChildren(...jobs.slice(0, 1).map((job) => {
@@ -84,20 +84,20 @@ async function watch() {
   later(jobs.length ? 700 : 3000);
 }
 
-// What other people did to this window comes in by itself, unless somebody is about to act.
+// Show changes of other people, unless the person is about to act.
 async function othersChanged() {
   if (!desk.window || $("dialog[open]") || acting) return;
-  const answer = await fetch(`/api/windows/${desk.window}/events?after=${version()}`).catch(() => null);
-  if (answer?.ok && (await answer.json()).length && !acting) await refresh();
+  const response = await fetch(`/api/windows/${desk.window}/events?after=${version()}`).catch(() => null);
+  if (response?.ok && (await response.json()).length && !acting) await refresh();
 }
 
 async function jobsChanged(ended) {
   if ($("#windows")) {
     if (ended && active === "" && $("form[data-post='/api/model/fit']")) { location.reload(); return; }
-    await put($("#windows"), "/part/windows");
+    await put($("#windows"), "/section/windows");
   }
   if ($("[data-waiting]") && ended) { setTimeout(() => location.reload(), 500); return; }
-  if ($("#learn")) await put($("#learn"), `/windows/${desk.window}/part/learn`);
+  if ($("#update")) await put($("#update"), `/windows/${desk.window}/section/update`);
   if (ended && active === "" && document.body.dataset.page === "classes") location.reload();
 }
 
@@ -111,7 +111,7 @@ document.addEventListener("submit", (event) => {
       const values = Object.fromEntries([...new FormData(form)].filter(([, value]) => value !== ""));
       await send("POST", form.dataset.post, values);
       form.reset();
-      say("It is being worked on.");
+      say("The job is queued.");
       soon();
     });
   } else if (form.dataset.upload) {
@@ -121,14 +121,14 @@ document.addEventListener("submit", (event) => {
     attempt(async () => {
       await send("POST", form.dataset.upload, new FormData(form));
       form.reset();
-      say("The files are there; it is being worked on.");
+      say("The files are uploaded and the job is queued.");
       soon();
     }).finally(() => { button.disabled = false; });
   } else if (form.dataset.rename !== undefined) {
     event.preventDefault();
     attempt(async () => {
       const version = Number($(".classes-list").dataset.version);
-      await send("POST", "/api/classes/rename", { old: form.dataset.rename, new: $("input", form).value, version, person: who() });
+      await send("POST", "/api/classes/rename", { old: form.dataset.rename, new: $("input", form).value, version, person: personName() });
       location.reload();
     });
   } else if (form.id === "import") {
@@ -136,10 +136,10 @@ document.addEventListener("submit", (event) => {
     attempt(async () => {
       const file = $("input", form).files[0];
       const format = file.name.endsWith(".json") ? "label-studio" : file.name.endsWith(".jsonl") ? "jsonl" : "csv";
-      const query = new URLSearchParams({ format, person: who() });
-      const taken = await send("POST", `/api/windows/${desk.window}/labels?${query}`, file, { "Content-Type": "application/octet-stream" });
+      const query = new URLSearchParams({ format, person: personName() });
+      const imported = await send("POST", `/api/windows/${desk.window}/labels?${query}`, file, { "Content-Type": "application/octet-stream" });
       form.reset();
-      say(`${taken.labels} labels taken over.`);
+      say(`${imported.labels} labels imported.`);
       await refresh();
     });
   }
@@ -148,27 +148,28 @@ document.addEventListener("submit", (event) => {
 document.addEventListener("click", (event) => {
   const button = event.target.closest("button");
   if (!button) return;
-  const { postButton, undo, decide, goBack } = button.dataset;
+  const { postButton, undo, decide, rollback } = button.dataset;
   if (postButton) attempt(async () => {
-    const made = await send("POST", postButton, postButton.endsWith("/undo") ? { person: who() } : undefined);
+    const made = await send("POST", postButton, postButton.endsWith("/undo") ? { person: personName() } : undefined);
     if (made.id) location.href = `/windows/${made.id}`; else location.reload();
   });
-  if (goBack) attempt(async () => {
-    await send("POST", "/api/model/rollback", { version: Number(goBack) });
-    say("The model goes back.");
+  if (rollback) attempt(async () => {
+    await send("POST", "/api/model/rollback", { version: Number(rollback) });
+    say("The rollback is queued.");
     soon();
   });
   if (decide) attempt(async () => {
     await send("POST", decide);
-    say(decide.endsWith("keep") ? "Accepted." : "Rolled back.");
+    say(decide.endsWith("keep") ? "Accepted." : "The rollback is queued.");
     soon();
-    await put($("#learn"), `/windows/${desk.window}/part/learn`);
+    await put($("#update"), `/windows/${desk.window}/section/update`);
   });
   if (undo) act("undo", { event: Number(undo) });
-  if (button.dataset.learnAnyway !== undefined) learn(true);
+  if (button.dataset.updateAnyway !== undefined) updateModel(true);
   if (button.dataset.more !== undefined) more(button);
-  if (button.dataset.verb) verb(button.dataset.verb);
-  if (button.classList.contains("thumb")) press(button);
+  if (button.dataset.verb) runVerb(button);
+  if (button.dataset.action) ACTIONS[button.dataset.action]();
+  if (button.classList.contains("thumb")) toggleRow(button);
 });
 
 document.addEventListener("toggle", (event) => {
@@ -177,12 +178,12 @@ document.addEventListener("toggle", (event) => {
 }, true);
 
 async function load(box, start) {
-  const query = new URLSearchParams({ group: box.dataset.group, start });
+  const query = new URLSearchParams({ cluster: box.dataset.cluster, start });
   if (box.dataset.label) query.set("label", box.dataset.label);
   const page = document.createElement("div");
-  await put(page, `/windows/${desk.window}/part/members?${query}`);
+  await put(page, `/windows/${desk.window}/section/members?${query}`);
   $(".members", box).append(...page.childNodes);
-  pressed();
+  showChosenRows();
 }
 
 function more(button) {
@@ -193,25 +194,25 @@ function more(button) {
 
 // ------------------------------------------------------------------ a window
 
-const desk = { window: null, rows: new Set(), groups: new Set(), current: null };
+const desk = { window: null, rows: new Set(), clusters: new Set(), current: null };
 let map;
-const cards = () => $$("#groups .group");
-const numberOf = (card) => Number(card.dataset.group);
-const version = () => Number($("#groups .groups").dataset.version);
+const cards = () => $$("#clusters .cluster-card");
+const numberOf = (card) => Number(card.dataset.cluster);
+const version = () => Number($("#clusters .clusters").dataset.version);
 
 function openDesk() {
   desk.window = Number($(".desk").dataset.window);
   const hover = $("#hover"), texts = $(".desk").dataset.form === "texts";
-  let shown = null; // the row that is pointed at
+  let shown = null; // the row under the pointer
   const place = (x, y) => {
     hover.style.left = `${Math.max(0, Math.min(x + 14, map.canvas.clientWidth - hover.offsetWidth))}px`;
     hover.style.top = `${y + 14}px`;
   };
   map = new WindowMap($("#map"), hover, {
     onHover(row, x, y) {
-      const { group, label, labels } = map.data;
+      const { cluster, label, labels } = map.data;
       const line = document.createElement("span");
-      line.textContent = group[row] ? `group ${group[row]}, looks like ${labels[label[row]]}` : `known: ${labels[label[row]]}`;
+      line.textContent = cluster[row] ? `cluster ${cluster[row]}, nearest to ${labels[label[row]]}` : `known: ${labels[label[row]]}`;
       if (row === shown && !hover.hidden) { place(x, y); return; }
       shown = row;
       hover.replaceChildren(line);
@@ -232,77 +233,75 @@ function openDesk() {
     onChoose(rows, add) {
       if (!add) desk.rows.clear();
       rows.forEach((row) => desk.rows.add(row));
-      pressed();
+      showChosenRows();
     },
   });
   drawMap();
   select(cards()[0], false);
-  $("#strategy").addEventListener("change", () => put($("#ask"), askPath()));
+  $("#strategy").addEventListener("change", () => put($("#queries"), queriesPath()));
   document.addEventListener("change", (event) => {
     if (event.target.id === "budget") attempt(async () => {
       await send("PUT", `/api/windows/${desk.window}/budget`, { budget: Number(event.target.value) });
-      await put($("#ask"), askPath());
+      await put($("#queries"), queriesPath());
     });
-    const card = event.target.closest(".group");
-    if (card && event.target.type === "checkbox") choose(card, event.target.checked);
+    const card = event.target.closest(".cluster-card");
+    if (card && event.target.type === "checkbox") chooseCluster(card, event.target.checked);
   });
   document.addEventListener("focusin", (event) => {
-    const card = event.target.closest(".group");
+    const card = event.target.closest(".cluster-card");
     if (card) select(card, false);
   });
 }
 
-const askPath = () => `/windows/${desk.window}/part/ask?strategy=${$("#strategy").value}`;
+const queriesPath = () => `/windows/${desk.window}/section/queries?strategy=${$("#strategy").value}`;
 
 async function drawMap() {
-  const answer = await fetch(`/api/windows/${desk.window}/map`);
-  if (answer.ok) { map.show(await answer.json()); pressed(); }
+  const response = await fetch(`/api/windows/${desk.window}/map`);
+  if (response.ok) { map.show(await response.json()); showChosenRows(); }
 }
 
 function select(card, focus = true) {
   if (!card) return;
   desk.current = numberOf(card);
   if (focus) card.focus();
-  status();
+  showStatus();
 }
 
-function choose(card, chosen) {
-  if (chosen) desk.groups.add(numberOf(card)); else desk.groups.delete(numberOf(card));
-  marked();
+function chooseCluster(card, chosen) {
+  if (chosen) desk.clusters.add(numberOf(card)); else desk.clusters.delete(numberOf(card));
+  showChosenClusters();
 }
 
-function press(button) {
+function toggleRow(button) {
   const row = Number(button.dataset.row);
   if (desk.rows.has(row)) desk.rows.delete(row); else desk.rows.add(row);
-  pressed();
+  showChosenRows();
 }
 
-function pressed() {
+function showChosenRows() {
   $$(".thumb").forEach((thumb) => thumb.setAttribute("aria-pressed", desk.rows.has(Number(thumb.dataset.row))));
   if (map && map.data) map.choose(desk.rows);
-  status();
+  showStatus();
 }
 
-function marked() {
+function showChosenClusters() {
   cards().forEach((card) => {
-    const chosen = desk.groups.has(numberOf(card));
+    const chosen = desk.clusters.has(numberOf(card));
     card.classList.toggle("chosen", chosen);
     $("input[type=checkbox]", card).checked = chosen;
   });
-  status();
+  showStatus();
 }
 
-function status() {
-  const groups = targets(), parts = [];
-  if (desk.rows.size) parts.push(`${desk.rows.size} instances chosen`);
-  else if (groups.length) parts.push(`group ${groups.join(", ")}`);
-  $("#chosen").textContent = parts.join(" · ");
+function showStatus() {
+  const clusters = targets(), title = clusters.length ? `cluster ${clusters.join(", ")}` : "";
+  $("#chosen").textContent = desk.rows.size ? `${plural([...desk.rows])} chosen` : title;
 }
 
-// The groups that a verb is about: those chosen, in the order they were, else the one in focus.
-const targets = () => (desk.groups.size ? [...desk.groups] : desk.current ? [desk.current] : []);
+// The clusters of a verb: the chosen ones in their order, else the one in focus.
+const targets = () => (desk.clusters.size ? [...desk.clusters] : desk.current ? [desk.current] : []);
 
-// The window's parts are out of date until all of them have come.
+// The page is busy until all its sections are up to date.
 let changing = 0;
 async function busy(work) {
   $(".desk").setAttribute("aria-busy", ++changing > 0);
@@ -310,17 +309,17 @@ async function busy(work) {
 }
 
 const refresh = () => busy(async () => {
-  const focused = document.activeElement?.closest("#groups");
-  const key = (box) => `${box.dataset.group} ${box.dataset.label || ""}`;
+  const focused = document.activeElement?.closest("#clusters");
+  const key = (box) => `${box.dataset.cluster} ${box.dataset.label || ""}`;
   const open = $$(".work [data-members][open]").map(key);
-  const path = `/windows/${desk.window}/part/`;
-  await Promise.all([put($("#groups"), `${path}groups`), put($("#known"), `${path}known`), put($("#ask"), askPath()), put($("#history"), `${path}history`), put($("#learn"), `${path}learn`), drawMap()]);
+  const path = `/windows/${desk.window}/section/`;
+  await Promise.all([put($("#clusters"), `${path}clusters`), put($("#known"), `${path}known`), put($("#queries"), queriesPath()), put($("#history"), `${path}history`), put($("#update"), `${path}update`), drawMap()]);
   const there = new Set(cards().map(numberOf));
-  desk.groups = new Set([...desk.groups].filter((group) => there.has(group)));
+  desk.clusters = new Set([...desk.clusters].filter((cluster) => there.has(cluster)));
   if (!there.has(desk.current)) desk.current = cards().length ? numberOf(cards()[0]) : null;
   $$(".work [data-members]").filter((box) => open.includes(key(box))).forEach((box) => { box.open = true; });
-  marked();
-  pressed();
+  showChosenClusters();
+  showChosenRows();
   if (focused) select(cards().find((card) => numberOf(card) === desk.current));
 });
 
@@ -328,10 +327,10 @@ let acting = false;
 const act = (verb, body) => busy(async () => {
   acting = true;
   try {
-    const { event } = await send("POST", `/api/windows/${desk.window}/${verb}`, { ...body, version: version(), person: who() });
+    const { event } = await send("POST", `/api/windows/${desk.window}/${verb}`, { ...body, version: version(), person: personName() });
     desk.rows.clear();
-    desk.groups.clear();
-    say(verb === "undo" ? `Taken back: ${event.about.what}.` : `Done: ${verb}. U takes it back.`);
+    desk.clusters.clear();
+    say(verb === "undo" ? `Undone: ${event.about.what}.` : `Done: ${verb}. U undoes it.`);
     if (body.name) remember(body.name);
   } catch (problem) {
     say(problem.message, true);
@@ -354,17 +353,17 @@ function remember(name) {
   }
 }
 
-async function learn(force = false) {
+async function updateModel(force = false) {
   await attempt(async () => {
-    await send("POST", `/api/windows/${desk.window}/learn`, { force, person: who() });
-    say("The model learns; go on meanwhile.");
+    await send("POST", `/api/windows/${desk.window}/update`, { force, person: personName() });
+    say("The update is queued. You can go on meanwhile.");
     soon();
-    await put($("#learn"), `/windows/${desk.window}/part/learn`);
+    await put($("#update"), `/windows/${desk.window}/section/update`);
   });
 }
 
-// Ask for a name, a known class or a target; null if the person thinks better of it.
-function ask(kind, title, text = "") {
+// Ask for a name, a known class or a target; null if the person cancels.
+function openDialog(kind, title, text) {
   const dialog = $("#dialog");
   $("#dialog-title").textContent = title;
   $("#dialog-text").textContent = text;
@@ -373,8 +372,8 @@ function ask(kind, title, text = "") {
   const field = $("input, select", fields[kind]);
   if (kind === "name") field.value = "";
   if (kind === "target") {
-    const groups = cards().map((card) => [String(numberOf(card)), `group ${numberOf(card)} ${$(".title", card).textContent.trim()}`]);
-    field.replaceChildren(...[["new", "a new group"], ...groups, ["known", "the known (as the model took them)"]].map(([value, title]) => new Option(title, value)));
+    const clusters = cards().map((card) => [String(numberOf(card)), `cluster ${numberOf(card)} ${$(".title", card).textContent.trim()}`]);
+    field.replaceChildren(...[["new", "a new cluster"], ...clusters, ["known", "the known instances"]].map(([value, title]) => new Option(title, value)));
   }
   dialog.returnValue = "";
   dialog.showModal();
@@ -387,74 +386,78 @@ $("#dialog-cancel")?.addEventListener("click", () => $("#dialog").close(""));
 
 const plural = (rows) => `${rows.length} ${rows.length === 1 ? "instance" : "instances"}`;
 
-async function verb(name) {
-  const rows = [...desk.rows], groups = targets();
-  if (name === "help") { $("#help").showModal(); return; }
-  if (name === "undo") { await act("undo", {}); return; }
-  if (name === "learn") { await learn(); return; }
-  if (name === "ask") {
-    const first = $("#ask .thumb");
-    if (!first) { say("There is nothing to ask."); return; }
-    desk.rows = new Set([Number(first.dataset.row)]);
-    pressed();
-    await verb("name");
-    return;
+// The request of a verb, from the attributes of its button; null if something is missing.
+function requestOf({ verb, takes, least, forRows }) {
+  const rows = [...desk.rows], clusters = targets(), title = `cluster ${clusters.join(", ")}`;
+  if (takes === "rows" || (forRows && rows.length)) {
+    if (!rows.length) return refuse("Choose instances first: click on them, or draw a line around them on the map.");
+    return { verb: takes === "rows" ? verb : forRows, subject: plural(rows), body: { rows } };
   }
-  if (name === "move") {
-    if (!rows.length) { say("Choose instances first: click on them, or draw around them on the map.", true); return; }
-    const target = await ask("target", `Move ${plural(rows)}`);
-    if (target) await act("move", { rows, to: /^\d+$/.test(target) ? Number(target) : target });
-    return;
+  if (takes === "cluster" && rows.length) {
+    const cluster = map.data.cluster[rows[0]];
+    if (!cluster || rows.some((row) => map.data.cluster[row] !== cluster)) return refuse(`Choose instances of one novel cluster to ${verb} them.`);
+    return { verb, subject: plural(rows), body: { cluster, rows } };
   }
-  if (rows.length && (name === "name" || name === "into")) {
-    const label = name === "name" ? await ask("name", `Name ${plural(rows)}`) : await ask("known", `${plural(rows)} of a known class`);
-    if (label) await act("label", { rows, name: label });
-    return;
-  }
-  if (rows.length && !desk.groups.size && name !== "split") { say(`Instances are chosen, and ${name} is about groups: choose groups, or let the instances go (Esc).`, true); return; }
-  if (!groups.length) { say("Choose a group first.", true); return; }
-  const title = `group ${groups.join(", ")}`;
-  if (name === "name") {
-    const label = await ask("name", `Name ${title}`, "A name that nobody knows yet makes a new class.");
-    if (label) await act("name", { groups, name: label });
-  } else if (name === "into") {
-    const label = await ask("known", `Merge ${title} into a known class`);
-    if (label) await act("into", { groups, name: label });
-  } else if (name === "merge" && groups.length < 2) {
-    say("Choose two or more groups to merge (Space).", true);
-  } else if (name === "split") {
-    const group = rows.length ? map.data.group[rows[0]] : groups[0];
-    if (rows.some((row) => map.data.group[row] !== group) || !group) { say("Choose instances of one new group to split them off.", true); return; }
-    await act("split", { group, rows });
-  } else {
-    await act(name, { groups });
-  }
+  if (rows.length && !desk.clusters.size) return refuse(`Instances are chosen, but ${verb} needs clusters: choose clusters, or release the instances (Esc).`);
+  if (!clusters.length) return refuse("Choose a cluster first.");
+  if (takes === "cluster") return { verb, subject: title, body: { cluster: clusters[0] } };
+  if (clusters.length < Number(least)) return refuse(`Choose ${least} or more clusters to ${verb} (Space).`);
+  return { verb, subject: title, body: { clusters } };
 }
 
-const KEYS = { n: "name", i: "into", m: "merge", s: "split", r: "reject", k: "skip", o: "reopen", v: "move", u: "undo", l: "learn", q: "ask", "?": "help" };
+function refuse(text) { say(text, true); return null; }
+
+async function runVerb(button) {
+  const request = requestOf(button.dataset), { asks, title } = button.dataset;
+  if (!request) return;
+  const { verb, subject, body } = request;
+  if (asks) {
+    const value = await openDialog(asks, `${title}: ${subject}`, button.title);
+    if (!value) return;
+    if (asks === "target") body.to = /^\d+$/.test(value) ? Number(value) : value;
+    else body.name = value;
+  }
+  await act(verb, body);
+}
+
+async function answerQuery() {
+  const first = $("#queries .thumb");
+  if (!first) { say("There is no query."); return; }
+  desk.rows = new Set([Number(first.dataset.row)]);
+  showChosenRows();
+  await runVerb($("[data-verb=name]"));
+}
+
+const ACTIONS = { undo: () => act("undo", {}), update: () => updateModel(), help: () => $("#help").showModal() };
+
+function runKey(key) {
+  if (key === "q") { answerQuery(); return true; }
+  const button = $$(".verbs button").find((one) => one.getAttribute("aria-keyshortcuts") === key);
+  button?.click();
+  return Boolean(button);
+}
 
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest("input:not([type=checkbox]), select, textarea, dialog");
   if (typing || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   if (document.body.dataset.page === "classes" && event.key.toLowerCase() === "u") { $("[data-post-button]").click(); return; }
   if (!desk.window) return;
-  const name = KEYS[event.key.toLowerCase()];
-  if (name) { event.preventDefault(); verb(name); return; }
+  if (runKey(event.key.toLowerCase())) { event.preventDefault(); return; }
   const list = cards(), place = list.findIndex((card) => numberOf(card) === desk.current);
-  const onCard = event.target.classList.contains("group") || event.target === document.body;
+  const onCard = event.target.classList.contains("cluster-card") || event.target === document.body;
   if (event.key === "ArrowDown" || event.key === "ArrowUp") {
     event.preventDefault();
-    const focused = document.activeElement.closest(".group");
+    const focused = document.activeElement.closest(".cluster-card");
     const next = focused ? place + (event.key === "ArrowDown" ? 1 : -1) : place;
     select(list[Math.max(0, Math.min(list.length - 1, next))]);
   } else if (event.key === " " && onCard && list[place]) {
     event.preventDefault();
-    choose(list[place], !desk.groups.has(desk.current));
+    chooseCluster(list[place], !desk.clusters.has(desk.current));
   } else if (event.key === "Enter" && onCard && list[place]) {
     const box = $("details", list[place]);
     box.open = !box.open;
   } else if (event.key === "Escape") {
-    desk.rows.clear(); desk.groups.clear(); marked(); pressed();
+    desk.rows.clear(); desk.clusters.clear(); showChosenClusters(); showChosenRows();
   }
 });
 

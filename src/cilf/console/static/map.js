@@ -1,5 +1,5 @@
 "use strict";
-// The map of a window on a canvas: hover to see an instance, draw around some to choose them.
+// The map of a window on a canvas: hover to see an instance, draw a line around instances to choose them.
 
 class WindowMap {
   constructor(canvas, hover, { onHover, onChoose }) {
@@ -37,27 +37,27 @@ class WindowMap {
     pen.scale(ratio, ratio);
     const style = getComputedStyle(document.documentElement);
     const colour = (name) => style.getPropertyValue(name).trim();
-    const kinds = Array.from({ length: 8 }, (_, i) => colour(`--k${i}`));
-    const { group, label } = this.data, n = group.length;
+    const colours = Array.from({ length: 8 }, (_, i) => colour(`--k${i}`));
+    const { cluster, label } = this.data, n = cluster.length;
     const small = n > 3000 ? 1.6 : n > 600 ? 2.4 : 3.2;
     const middles = new Map();
     for (let row = 0; row < n; row++) {
-      if (group[row]) continue;
+      if (cluster[row]) continue;
       const [x, y] = this.place(row);
       pen.globalAlpha = 0.4;
-      pen.fillStyle = kinds[label[row] % 8];
+      pen.fillStyle = colours[label[row] % 8];
       pen.beginPath(); pen.arc(x, y, small, 0, 7); pen.fill();
     }
     pen.globalAlpha = 1;
     for (let row = 0; row < n; row++) {
-      if (!group[row]) continue;
+      if (!cluster[row]) continue;
       const [x, y] = this.place(row);
       pen.fillStyle = colour("--card");
-      pen.strokeStyle = kinds[(group[row] - 1) % 8];
+      pen.strokeStyle = colours[(cluster[row] - 1) % 8];
       pen.lineWidth = 1.8;
       pen.beginPath(); pen.arc(x, y, small + 0.9, 0, 7); pen.fill(); pen.stroke();
-      if (!middles.has(group[row])) middles.set(group[row], [[], []]);
-      const [xs, ys] = middles.get(group[row]);
+      if (!middles.has(cluster[row])) middles.set(cluster[row], [[], []]);
+      const [xs, ys] = middles.get(cluster[row]);
       xs.push(x); ys.push(y);
     }
     pen.strokeStyle = colour("--novel");
@@ -71,7 +71,7 @@ class WindowMap {
     pen.font = `700 12px ${colour("--sans")}`;
     for (const [number, [xs, ys]] of middles) {
       const x = median(xs), y = median(ys);
-      pen.fillStyle = kinds[(number - 1) % 8];
+      pen.fillStyle = colours[(number - 1) % 8];
       pen.strokeStyle = colour("--card");
       pen.lineWidth = 2;
       pen.beginPath(); pen.arc(x, y, 11, 0, 7); pen.fill(); pen.stroke();
