@@ -36,7 +36,7 @@ def time_bench(open_in: Callable[[Path], Bench], n_workers: int) -> float:
             pass
         taken = time.perf_counter() - start
         if bench.count("done") < len(bench.states):
-            raise SystemExit(f"a cell failed: {bench.among('failed')[0].error}")
+            raise SystemExit(f"a cell failed: {bench.with_status('failed')[0].error}")
     return taken
 
 

@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 
 from cilf.benchmark import Bench, Grid, run_cell
-from cilf.benchmark.costs import Pace
 from cilf.benchmark.engines import Ended, Event, LocalEngine, Lost, RayEngine, Started
 from cilf.benchmark.engines.on_ray import BEYOND_THIS_MACHINE
-from cilf.benchmark.job import Job, perform
+from cilf.benchmark.job import Job, run_job
+from cilf.benchmark.run_time import RunTime
 from cilf.errors import BadConfig, BadInput
 
 QUICK = {"n_estimators": 8, "k_max": 3}
@@ -147,7 +147,7 @@ class InThisProcess:
     def run(self, jobs: Sequence[Job]) -> Generator[Event]:
         for job in jobs:
             yield Started(job)
-            yield Ended(job, perform(job))
+            yield Ended(job, run_job(job))
 
 
 def run(made: Grid, out: Path, n_workers: int | None = None) -> tuple[Bench, list[Any]]:
@@ -159,7 +159,7 @@ def run(made: Grid, out: Path, n_workers: int | None = None) -> tuple[Bench, lis
 def untimed(bench: Bench) -> dict[str, list[dict[str, Any]]]:
     """The records of each cell that is done, but for the seconds."""
     found = {}
-    for state in bench.among("done"):
+    for state in bench.with_status("done"):
         records = [record.to_json() for record in state.folder.read_records()]
         for record in records:
             del record["seconds_detect"], record["seconds_update"]
@@ -208,7 +208,7 @@ def test_workers_have_one_thread_and_leave_nothing_on_the_screen(
         "Talks", {}, seed=0,
     )  # fmt: skip
     bench, _ = run(made, tmp_path / "out", n_workers=1)
-    (state,) = bench.among("done")
+    (state,) = bench.with_status("done")
     assert state.folder.log.read_text(encoding="utf-8") == "threads 1 1\n"
     assert capfd.readouterr() == ("", "")
 
@@ -220,13 +220,13 @@ def test_a_cell_that_fails_stops_no_other_and_is_tried_again(tmp_path: Path) -> 
     mended = tmp_path / "mended"
     made = own_grid(tmp_path / "broken.py", BROKEN, "Broken", {"mended": str(mended)}, seed=0)
     bench, _ = run(made, tmp_path / "out", n_workers=1)
-    (failed,) = bench.among("failed")
+    (failed,) = bench.with_status("failed")
     assert failed.error == "ValueError: broken in two"
     kept = failed.folder.error.read_text(encoding="utf-8")
     assert kept.startswith("Traceback")
     assert "broken.py" in kept
     assert failed.folder.log.read_text(encoding="utf-8") == "about to break\n"
-    assert [state.cell.config.learner for state in bench.among("done")] == ["iforest"]
+    assert [state.cell.config.learner for state in bench.with_status("done")] == ["iforest"]
     mended.touch()
     again, events = run(made, tmp_path / "out")
     assert kinds(events) == ["Ended", "Started"]
@@ -238,7 +238,7 @@ def test_what_cannot_be_built_fails_and_its_folder_stays_free(tmp_path: Path) ->
     made = grid(seed=0, stream={"window_size": 500})
     for _ in range(2):
         bench, _ = run(made, tmp_path / "out")
-        (failed,) = bench.among("failed")
+        (failed,) = bench.with_status("failed")
         assert failed.error is not None
         assert "window_size" in failed.error
         assert failed.folder.error.is_file()
@@ -249,7 +249,7 @@ def test_a_cell_that_kills_its_process_is_given_up(tmp_path: Path) -> None:
     made = own_grid(tmp_path / "broken.py", BROKEN, "Broken", parameters, seed=0)
     bench, events = run(made, tmp_path / "out", n_workers=1)
     assert kinds(events).count("Lost") == 2
-    (failed,) = bench.among("failed")
+    (failed,) = bench.with_status("failed")
     assert failed.error is not None
     assert failed.error.startswith("its process died (exit code 3) 3 times")
     assert failed.folder.error.is_file()
@@ -263,7 +263,7 @@ def test_a_learner_that_changed_meanwhile_is_not_taken_for_the_other(tmp_path: P
     state = next(s for s in bench.states.values() if "broken" in s.name)
     job = Job(state.cell.config, state.cell.key, state.folder.path, tmp_path / "lock")
     file.write_text(BROKEN + "# changed\n", encoding="utf-8")
-    assert "is not what it was" in (perform(job).error or "")
+    assert "is not what it was" in (run_job(job).error or "")
 
 
 # ----------------------------------------------------------------- kills
@@ -284,7 +284,7 @@ def test_a_killed_worker_costs_a_window_and_no_other_cell(
         bench, events = run(made, tmp_path / "out", n_workers=2)
     (lost,) = (event for event in events if isinstance(event, Lost))
     assert lost.why == "its process died (SIGKILL)"
-    resumed = [state.folder.read_run().get("resumed", []) for state in bench.among("done")]
+    resumed = [state.folder.read_run().get("resumed", []) for state in bench.with_status("done")]
     assert sorted(map(len, resumed)) == [0, 1]
     assert untimed(bench) == untimed(run(made, tmp_path / "whole")[0])
 
@@ -322,7 +322,7 @@ def test_a_killed_benchmark_takes_its_workers_along_and_goes_on(
     gate.touch()
     bench, events = run(made, tmp_path / "out")
     assert kinds(events) == ["Ended", "Ended", "Started", "Started"]
-    assert [len(s.folder.read_run()["resumed"]) for s in bench.among("done")] == [1, 1]
+    assert [len(s.folder.read_run()["resumed"]) for s in bench.with_status("done")] == [1, 1]
     assert untimed(bench) == untimed(run(made, tmp_path / "whole")[0])
 
 
@@ -349,7 +349,7 @@ def test_two_benchmarks_never_work_on_one_cell_at_once(tmp_path: Path) -> None:
     job = Job(state.cell.config, state.cell.key, state.folder.path, lock)
     with lock.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        done = threading.Thread(target=perform, args=(job,))
+        done = threading.Thread(target=run_job, args=(job,))
         done.start()
         done.join(0.5)
         assert done.is_alive()
@@ -388,7 +388,7 @@ def test_a_lost_node_costs_nothing_but_time(
             list(bench.run(RayEngine(address=cluster.address)))
     finally:
         cluster.shutdown()
-    resumed = [state.folder.read_run().get("resumed", []) for state in bench.among("done")]
+    resumed = [state.folder.read_run().get("resumed", []) for state in bench.with_status("done")]
     assert sorted(map(len, resumed)) == [0, 1]
     assert untimed(bench) == untimed(run(made, tmp_path / "whole")[0])
 
@@ -407,7 +407,7 @@ def test_without_ray_nothing_is_started(tmp_path: Path, monkeypatch: pytest.Monk
 def test_the_time_left_is_told_from_cells_that_are_done(tmp_path: Path) -> None:
     run(grid(seed=0), tmp_path / "out")
     bench = Bench.open(grid(seed=[0, 1, 2, 3, 4]), tmp_path / "out")
-    (done,) = bench.among("done")
+    (done,) = bench.with_status("done")
     assert done.seconds is not None
     assert bench.seconds_left(1) == pytest.approx(4 * done.seconds)
     assert bench.seconds_left(2) == pytest.approx(2 * done.seconds)
@@ -418,7 +418,7 @@ def test_a_cell_of_unknown_cost_leaves_the_time_open(tmp_path: Path) -> None:
     made = own_grid(tmp_path / "broken.py", BROKEN, "Broken", {})
     bench = Bench.open(made, tmp_path / "out")
     assert bench.seconds_left(1) is not None  # others have been measured on digits
-    bench.pace = Pace({})
+    bench.run_time = RunTime({})
     assert bench.seconds_left(1) is None
 
 
@@ -436,7 +436,7 @@ def test_a_damaged_cell_fails_alone(tmp_path: Path) -> None:
     (first.folder.path / "run.json").write_text("{", encoding="utf-8")
     again, events = run(grid(), tmp_path / "out")
     assert isinstance(events[-1], Ended)
-    (failed,) = again.among("failed")
+    (failed,) = again.with_status("failed")
     assert (failed.name, again.count("done")) == (first.name, 1)
     assert "run.json does not read" in (failed.error or "")
 
@@ -447,5 +447,5 @@ def test_a_cell_whose_records_are_damaged_is_not_done(tmp_path: Path, records: s
     (state,) = bench.states.values()
     (state.folder.path / "records.jsonl").write_text(records, encoding="utf-8")
     again, _ = run(grid(seed=0), tmp_path / "out")
-    (failed,) = again.among("failed")
+    (failed,) = again.with_status("failed")
     assert "record" in (failed.error or "")

@@ -28,22 +28,22 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 
 
 def test_cells_that_differ_by_their_seed_are_one_row(bench: Bench) -> None:
-    rows = means(bench.among("done"))
+    rows = means(bench.with_status("done"))
     assert [(row.learner, row.n_seeds) for row in rows] == [
         ("iforest", 2), ("joint", 2), ("iforest", 1),
     ]  # fmt: skip
-    states = [s for s in bench.among("done") if s.cell.config.learner == "iforest"][:2]
+    states = [s for s in bench.with_status("done") if s.cell.config.learner == "iforest"][:2]
     na = [summarize(state.folder.read_records())["na"] for state in states]
     assert rows[0].summary["na"] == pytest.approx(sum(na) / 2)
     assert "longer:" in rows[2].changed
 
 
 def test_forgetting_is_measured_where_joint_ran_on_the_same_stream(bench: Bench) -> None:
-    forest, joint, longer = means(bench.among("done"))
+    forest, joint, longer = means(bench.with_status("done"))
     assert joint.summary["forgetting"] == pytest.approx(0.0)
     records = {
         (state.cell.config.learner, state.cell.config.seed): state.folder.read_records()
-        for state in bench.among("done")
+        for state in bench.with_status("done")
         if state.cell.override is None
     }
     shares = [

@@ -1,4 +1,4 @@
-"""A benchmark: the cells of a grid in one folder, each run once, however often it is started.
+"""A benchmark: the cells of a grid in one folder. Each is run once, however often it is started.
 
 ::
 
@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from cilf.benchmark.costs import Pace
 from cilf.benchmark.engines import Ended, Engine, Event, Lost, Started
 from cilf.benchmark.grid import Grid, GridCell
 from cilf.benchmark.job import Job
 from cilf.benchmark.provenance import provenance
+from cilf.benchmark.run_time import RunTime
 from cilf.core.files import make_folder, replace_file
 from cilf.errors import BadInput
 from cilf.evaluate import summarize
@@ -36,22 +36,21 @@ Status = Literal["waiting", "running", "done", "failed"]
 
 @dataclass
 class State:
-    """Where a cell is."""
+    """The state of a cell."""
 
     cell: GridCell
     folder: RunFolder
     status: Status = "waiting"
-    before: bool = False  # whether it was done when the benchmark was opened
     error: str | None = None
-    seconds: float | None = None  # it took, if it is done
-    since: float = math.nan  # when it was started, if it runs
+    seconds: float | None = None  # of a cell that is done
+    since: float = math.nan  # when a running cell was started
 
     @property
     def name(self) -> str:
         return self.cell.folder
 
     def windows(self) -> tuple[int, int]:
-        """(finished, all), as the folder says now; (0, 0) if it says nothing yet."""
+        """The numbers of finished and of all windows, from the folder; (0, 0) if it is empty."""
         try:
             planned = self.folder.read_run()["plan"]["windows"]
             return len(self.folder.read_records()), len(planned)
@@ -59,7 +58,7 @@ class State:
             return 0, 0
 
     def to_json(self) -> dict[str, Any]:
-        """All there is to say, with a summary of the records if the cell is done."""
+        """The state as JSON holds it, with the summary of a cell that is done."""
         about = self.cell.config.model_dump(mode="json")
         done = self.status == "done"
         return {
@@ -75,7 +74,7 @@ class State:
 
 @dataclass
 class Bench:
-    """The cells of a grid and where each of them is.
+    """The cells of a grid and the state of each.
 
     >>> import tempfile
     >>> from cilf.benchmark.engines import LocalEngine
@@ -89,32 +88,32 @@ class Bench:
 
     out: Path
     states: dict[str, State]  # by name of the cell's folder
-    pace: Pace = field(default_factory=Pace)
+    run_time: RunTime = field(default_factory=RunTime)
 
     @classmethod
     def open(cls, grid: Grid, out: str | Path) -> Bench:
-        """See what is there already; nothing is written yet."""
+        """Open the benchmark in a folder and read what is done; nothing is written yet."""
         return cls.of_cells(grid.cells(), out)
 
     @classmethod
     def of_cells(cls, cells: Iterable[GridCell], out: str | Path) -> Bench:
-        """The same for cells that no grid describes."""
+        """Open a benchmark of cells that no grid describes."""
         path = Path(out)
-        _require_ours(path)
+        _require_bench_folder(path)
         states = {cell.folder: State(cell, RunFolder(path / CELLS / cell.folder)) for cell in cells}
         bench = cls(path, states)
         for state in states.values():
-            bench._look(state)
+            bench._read_state(state)
         return bench
 
     def run(self, engine: Engine, *, tensorboard: bool = False) -> Iterator[Event]:
-        """Run what is not done yet; each event comes once the states say the same."""
+        """Run what is not done yet; the states follow each event before it is yielded."""
         engine.check()
         self._write_index()
-        jobs = [self._job(state, tensorboard) for state in self.among("waiting")]
+        jobs = [self._job(state, tensorboard) for state in self.with_status("waiting")]
         with closing(engine.run(jobs)) as events:
             for event in events:
-                self._follow(event)
+                self._apply(event)
                 yield event
 
     def _job(self, state: State, tensorboard: bool) -> Job:
@@ -122,51 +121,56 @@ class Bench:
         folder, lock = out / CELLS / cell.folder, out / LOCKS / cell.folder
         return Job(cell.config, cell.key, folder, lock, tensorboard)
 
-    def among(self, status: Status) -> list[State]:
-        """The cells that are there now."""
+    def with_status(self, status: Status) -> list[State]:
+        """The cells with this status."""
         return [state for state in self.states.values() if state.status == status]
 
     def count(self, status: Status) -> int:
-        return len(self.among(status))
+        return len(self.with_status(status))
 
     def seconds_left(self, n_slots: int) -> float | None:
-        """Until all is done, with so many at once; None if some cell has no known cost."""
-        left = [self._left(state) for state in (*self.among("waiting"), *self.among("running"))]
+        """Expected seconds until all is done with ``n_slots`` cells at once; None if unknown."""
+        left = [
+            self._seconds_left(state)
+            for state in (*self.with_status("waiting"), *self.with_status("running"))
+        ]
         known = [seconds for seconds in left if seconds is not None]
         if len(known) < len(left):
             return None
         return max(sum(known) / n_slots, max(known, default=0.0))
 
-    def _left(self, state: State) -> float | None:
-        expected = self.pace.expected(state.cell.config)
+    def _seconds_left(self, state: State) -> float | None:
+        expected = self.run_time.expected(state.cell.config)
         if expected is None or state.status == "waiting":
             return expected
         return max(0.0, expected - (time.monotonic() - state.since))
 
-    def _look(self, state: State) -> None:
-        """A run that ended is done; one that was resumed does not tell how long it took."""
+    def _read_state(self, state: State) -> None:
+        """Set the state from the folder. The seconds of a resumed run are not all it took."""
         try:
             ended = state.folder.finished()
             run = state.folder.read_run() if ended else {}
-        except BadInput:  # a damaged one: its cell will fail and say so
+        except BadInput:  # a damaged folder: its cell will fail and say so
             return
         n_read, n_planned = state.windows()
-        if ended and 0 < n_planned == n_read:  # or else its records are damaged: it says so, too
-            state.status, state.before, state.seconds = "done", True, ended.get("seconds")
+        if (
+            ended and 0 < n_planned == n_read
+        ):  # else its records are damaged, which its cell will say too
+            state.status, state.seconds = "done", ended.get("seconds")
             if state.seconds is not None and "resumed" not in run:
-                self.pace.note(state.cell.config, state.seconds)
+                self.run_time.add(state.cell.config, state.seconds)
 
-    def _follow(self, event: Event) -> None:
+    def _apply(self, event: Event) -> None:
         state = self.states[event.job.folder.name]
         if isinstance(event, Started):
             state.status, state.since = "running", time.monotonic()
         elif isinstance(event, Lost):
             state.status = "waiting"
         elif isinstance(event, Ended):
-            state.error, state.seconds = event.outcome.error, event.outcome.seconds
+            state.error, state.seconds = event.result.error, event.result.seconds
             state.status = "failed" if state.error else "done"
             if not state.error:
-                self.pace.note(state.cell.config, state.seconds)
+                self.run_time.add(state.cell.config, state.seconds)
 
     def _write_index(self) -> None:
         make_folder(self.out / CELLS)
@@ -178,7 +182,7 @@ class Bench:
         replace_file(self.out / INDEX, text.encode())
 
 
-def _require_ours(out: Path) -> None:
+def _require_bench_folder(out: Path) -> None:
     """Refuse a folder with other things in it."""
     if out.is_file():
         raise BadInput(f"{out} is a file: name a new or an empty folder, or one of a benchmark.")

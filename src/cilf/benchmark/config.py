@@ -1,4 +1,4 @@
-"""What to run: names and changes from the defaults, resolved into every parameter."""
+"""The configuration of a run: names and changes from the defaults, and all that follows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from cilf.query.query_policy import QueryPolicy
 from cilf.query.strategies import RANDOM
 from cilf.stream import Stream
 
-STREAM_PREFIX = "stream."  # of a change that is meant for the stream, not for the learner
+STREAM_PREFIX = "stream."  # of a change of the stream's arguments
 POLICY = tuple(field.name for field in dataclasses.fields(QueryPolicy))
 WORDS: dict[str, bool | None] = {"true": True, "false": False, "none": None, "null": None}
 
@@ -59,7 +59,7 @@ class RunConfig(BaseModel):
     def of(
         cls, *, data: str | os.PathLike[str], scale: str | None = None, **values: Any
     ) -> RunConfig:
-        """A config whose every name is known; the scale is the data set's usual one if None."""
+        """A config, with every name checked; None as scale takes the default of the data set."""
         QueryPolicy(**{name: values[name] for name in POLICY if name in values})
         source = os.fspath(data) if isinstance(data, os.PathLike) else data
         values["parameters"] = parameters.flatten(values.get("parameters", {}))
@@ -68,7 +68,7 @@ class RunConfig(BaseModel):
         try:
             config = cls(data=source, scale=scale or scales.default_scale(source), **values)
         except ValidationError as error:
-            raise BadConfig(in_one_line(error)) from error
+            raise BadConfig(describe_invalid(error)) from error
         validation.whole_number("seed", config.seed, least=0)
         learner_class(config.learner)
         validation.one_of("scenario", config.scenario, SCENARIOS)
@@ -87,7 +87,7 @@ class RunConfig(BaseModel):
 
     @property
     def preset(self) -> Preset:
-        """What the run does where nothing is changed."""
+        """The defaults of the run."""
         return preset(self.data, self.scenario, self.scale)
 
     @property
@@ -95,11 +95,11 @@ class RunConfig(BaseModel):
         return self.preset.name
 
     def load(self) -> Dataset:
-        """The data set, with the options for reading it."""
+        """Load the data set with the options for reading it."""
         return load_dataset(self.data, **self.loading)
 
     def make_learner(self) -> Learner:
-        """The learner with the run's seed, the scale's budgets and the changes, in that order."""
+        """Make the learner from the run's seed, the scale's budgets and the changes."""
         known = learner_class(self.learner)().get_params()
         own = {name: value for name, value in self.preset.learner.items() if name in known}
         return make(self.learner, **({"seed": self.seed} | own | self.parameters))
@@ -112,10 +112,10 @@ class RunConfig(BaseModel):
         return SCENARIOS[self.scenario](dataset, seed=self.seed, **self.stream_arguments())
 
     def resolved(self) -> dict[str, Any]:
-        """Every parameter that the run depends on, whether it was changed or not.
+        """Every parameter that the run depends on, changed or not.
 
-        A learner in a file of its own goes by the name it has and the digest of the file, so that
-        it may be moved, but not changed.
+        A learner in a file of its own is described by its name and the digest of the file. So the
+        file may be moved, but not changed.
         """
         learner = self.make_learner()
         named = self.model_dump(exclude={"parameters", "stream"})
@@ -128,15 +128,15 @@ class RunConfig(BaseModel):
 
     @property
     def title(self) -> str:
-        """What to call the run in the name of a folder."""
+        """The run's part of the name of a folder."""
         name = learner_class(self.learner).name
         return f"{_file_name(name)}-{data_file_name(self.data)}-{self.scenario}-seed{self.seed}"
 
     def changes(self) -> list[str]:
-        """What is changed from the defaults, as ``parse_changes`` reads it."""
+        """The changes from the defaults, as ``parse_changes`` reads them."""
         learner = {parameters.dotted(name): value for name, value in self.parameters.items()}
         stream = {f"{STREAM_PREFIX}{name}": value for name, value in self.stream.items()}
-        return [f"{name}={_text(value)}" for name, value in (learner | stream).items()]
+        return [f"{name}={_format_value(value)}" for name, value in (learner | stream).items()]
 
 
 def data_file_name(data: str) -> str:
@@ -154,7 +154,7 @@ def _file_name(text: str) -> str:
 
 
 def parse_query(text: str) -> Query:
-    """A budget for each cluster if it is a whole number, a share if it has a point.
+    """Parse a query: a whole number is a budget, a number with a point a share.
 
     >>> parse_query("5"), parse_query("1.0"), parse_query("self")
     (5, 1.0, 'self')
@@ -168,7 +168,7 @@ def parse_query(text: str) -> Query:
 
 
 def parse_changes(changes: Iterable[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """``name=value`` texts as changes of the learner's parameters and of the stream's arguments.
+    """Parse ``name=value`` texts into changes of the learner and of the stream.
 
     >>> parse_changes(["epochs=5", "training.clip=none", "stream.n_quiet=1"])
     ({'epochs': 5, 'training__clip': None}, {'n_quiet': 1})
@@ -180,12 +180,12 @@ def parse_changes(changes: Iterable[str]) -> tuple[dict[str, Any], dict[str, Any
         if not (name and equals):
             raise BadConfig(f"--set got {change!r}: write name=value, for example epochs=5.")
         target = stream if name.startswith(STREAM_PREFIX) else learner
-        target[name.removeprefix(STREAM_PREFIX)] = _value(text)
+        target[name.removeprefix(STREAM_PREFIX)] = _parse_value(text)
     return parameters.flatten(learner), stream
 
 
-def _value(text: str) -> Any:
-    """A number, a list, true, false or none; anything else is the text itself."""
+def _parse_value(text: str) -> Any:
+    """Parse a number, a list, true, false or none; anything else is text."""
     if text.lower() in WORDS:
         return WORDS[text.lower()]
     try:
@@ -194,14 +194,14 @@ def _value(text: str) -> Any:
         return text
 
 
-def _text(value: Any) -> str:
-    """What ``_value`` reads back as this."""
-    plain = isinstance(value, str) and _value(value) == value
+def _format_value(value: Any) -> str:
+    """The text that ``_parse_value`` reads as this value."""
+    plain = isinstance(value, str) and _parse_value(value) == value
     return str(value) if plain else json.dumps(value)
 
 
-def in_one_line(error: ValidationError) -> str:
-    """What is wrong first."""
+def describe_invalid(error: ValidationError) -> str:
+    """The first mistake in one line."""
     first = error.errors()[0]
     name = ".".join(str(part) for part in first["loc"])
     if first["type"] == "missing":

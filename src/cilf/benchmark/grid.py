@@ -1,4 +1,4 @@
-"""Grids: a TOML file that names many runs at once, and the cells it stands for.
+"""Grids: TOML files that describe many runs at once, and their cells.
 
 See docs/benchmark.md for the format.
 """
@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from cilf.benchmark.config import RunConfig, in_one_line
+from cilf.benchmark.config import RunConfig, describe_invalid
 from cilf.core import validation
 from cilf.core.parameters import flatten
 from cilf.data import DATASETS
@@ -25,17 +25,17 @@ from cilf.data.paths import looks_like_path
 from cilf.errors import BadConfig, BadInput, CilfError
 from cilf.query.budget import Query
 
-NONE = "none"  # TOML has no word for it
+NONE = "none"  # stands for None, which TOML cannot write
 DIGITS = 10  # of a cell's hash in the name of its folder
 
 T = TypeVar("T")
 
 
-def _listed(value: Any) -> Any:
+def _to_list(value: Any) -> Any:
     return value if isinstance(value, list) else [value]
 
 
-Several = Annotated[list[T], BeforeValidator(_listed), Field(min_length=1)]
+Several = Annotated[list[T], BeforeValidator(_to_list), Field(min_length=1)]
 """One value or a list of them."""
 
 
@@ -49,9 +49,9 @@ class _Table(BaseModel):
         for key in table:
             validation.one_of(f"key of {what}", key, cls.keys())
         try:
-            return cls(**{key: _without_none(value) for key, value in table.items()})
+            return cls(**{key: _replace_none(value) for key, value in table.items()})
         except ValidationError as error:
-            raise BadConfig(f"{what}: {in_one_line(error)}") from error
+            raise BadConfig(f"{what}: {describe_invalid(error)}") from error
 
     @classmethod
     def keys(cls) -> list[str]:
@@ -59,7 +59,7 @@ class _Table(BaseModel):
 
 
 class Settings(_Table):
-    """How cells are run; each value of a list makes cells of its own."""
+    """Settings of the runs; each value of a list makes cells of its own."""
 
     scale: Several[str | None] = [None]
     query: Several[Query] = [1.0]
@@ -68,8 +68,8 @@ class Settings(_Table):
     propagate: Several[float | None] = [None]
 
 
-class Only(_Table):
-    """Which cells an override is for; what is left out stands for all."""
+class Selection(_Table):
+    """The cells that an override applies to; a key that is left out selects all."""
 
     learner: Several[str] | None = None
     data: Several[str] | None = None
@@ -77,14 +77,14 @@ class Only(_Table):
     seed: Several[int] | None = None
 
 
-class Vary(_Table):
-    """Values of parameters to try, in every combination."""
+class Variation(_Table):
+    """Values of parameters to run in every combination."""
 
     parameters: Annotated[dict[str, Several[Any]], BeforeValidator(flatten)] = {}
     stream: dict[str, Several[Any]] = {}
 
     def combinations(self) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-        """(parameters, stream) of each."""
+        """The parameters and the stream's arguments of each combination."""
         names = [*self.parameters, *self.stream]
         for values in itertools.product(*self.parameters.values(), *self.stream.values()):
             chosen = list(zip(names, values, strict=True))
@@ -93,7 +93,7 @@ class Vary(_Table):
 
 
 class Override(Settings):
-    """Cells like the others but for some changes."""
+    """Additional cells that differ from those of the grid."""
 
     name: str
     only: dict[str, Any] = {}
@@ -118,7 +118,7 @@ class Grid(Settings):
     data: Several[str]
     scenario: Several[str] = ["multiple"]
     seed: Several[int] = [0]
-    plain: bool = True  # whether to run the cells that no override changes
+    plain: bool = True  # whether to run the cells without an override
     parameters: dict[str, dict[str, Any]] = {}  # by learner
     stream: dict[str, Any] = {}
     loading: dict[str, dict[str, Any]] = {}  # by data set
@@ -126,7 +126,7 @@ class Grid(Settings):
 
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> Grid:
-        """The grid that a table (as TOML gives it) describes; refused if a cell cannot be run."""
+        """The grid that a table describes; a grid with a cell that cannot be run is refused."""
         grid: Grid = cls.read(table, "the grid")
         for name in grid.data:
             require_data(name)
@@ -139,23 +139,23 @@ class Grid(Settings):
         return grid
 
     def cells(self) -> list[GridCell]:
-        """What to run, in order; what is the same cell twice is there once."""
-        made = [cell for variant in self._variants() for cell in self._of_variant(variant)]
-        return list({cell.key: cell for cell in reversed(made)}.values())[::-1]
+        """The cells in order; equal cells are listed once."""
+        cells = [cell for variant in self._variants() for cell in self._expand_variant(variant)]
+        return list({cell.key: cell for cell in reversed(cells)}.values())[::-1]
 
     def _variants(self) -> list[_Variant]:
-        plain = [_Variant(None, Only(), self, {}, {})] if self.plain else []
-        return plain + [v for table in self.override for v in self._of_override(table)]
+        plain = [_Variant(None, Selection(), self, {}, {})] if self.plain else []
+        return plain + [v for table in self.override for v in self._expand_override(table)]
 
-    def _of_override(self, table: Mapping[str, Any]) -> Iterator[_Variant]:
+    def _expand_override(self, table: Mapping[str, Any]) -> Iterator[_Variant]:
         what = f"override {table.get('name')!r}" if "name" in table else "an [[override]]"
         override: Override = Override.read(table, what)
         if not set(table) - {"name", "only"}:
             raise BadConfig(f"{what} changes nothing: set or vary something, or leave it out.")
-        only: Only = Only.read(override.only, f"{what}, only")
+        only: Selection = Selection.read(override.only, f"{what}, only")
         self._require_among(only, what)
-        vary: Vary = Vary.read(override.vary, f"{what}, vary")
-        # What an override does not say stays as the grid has it.
+        vary: Variation = Variation.read(override.vary, f"{what}, vary")
+        # A setting that an override leaves out stays as it is in the grid.
         own = {name: getattr(override, name) for name in Settings.model_fields if name in table}
         settings = self.model_copy(update=own)
         for parameters, stream in vary.combinations():
@@ -164,15 +164,17 @@ class Grid(Settings):
                 flatten(override.parameters) | parameters, override.stream | stream,
             )  # fmt: skip
 
-    def _require_among(self, only: Only, what: str) -> None:
-        for axis in Only.model_fields:
+    def _require_among(self, only: Selection, what: str) -> None:
+        for axis in Selection.model_fields:
             for value in getattr(only, axis) or ():
                 validation.one_of(f"{axis} in {what}", str(value), map(str, getattr(self, axis)))
 
-    def _of_variant(self, variant: _Variant) -> Iterator[GridCell]:
-        axes = [getattr(variant.only, axis) or getattr(self, axis) for axis in Only.model_fields]
+    def _expand_variant(self, variant: _Variant) -> Iterator[GridCell]:
+        axes = [
+            getattr(variant.only, axis) or getattr(self, axis) for axis in Selection.model_fields
+        ]
         ways = [getattr(variant.settings, name) for name in Settings.model_fields]
-        for learner, data, scenario, seed in _by_data(axes):
+        for learner, data, scenario, seed in _combine_by_data(axes):
             for values in itertools.product(*ways):
                 settings = dict(zip(Settings.model_fields, values, strict=True))
                 yield self._cell(
@@ -197,10 +199,10 @@ class Grid(Settings):
 
 @dataclass(frozen=True)
 class _Variant:
-    """The grid as one override has it."""
+    """The grid as one override changes it."""
 
     name: str | None
-    only: Only
+    only: Selection
     settings: Settings
     parameters: dict[str, Any]
     stream: dict[str, Any]
@@ -216,7 +218,7 @@ class GridCell:
 
     @classmethod
     def of(cls, config: RunConfig) -> GridCell:
-        """The cell of a config that no override changes."""
+        """The cell of a config without an override."""
         return cls(config, cell_key(config))
 
     @property
@@ -226,7 +228,7 @@ class GridCell:
 
 
 def cell_key(config: RunConfig) -> str:
-    """A hash of everything a run depends on, whether it was given or is a default.
+    """A hash of everything that a run depends on, defaults included.
 
     >>> names = {"learner": "iforest", "data": "digits", "scenario": "single"}
     >>> plain = RunConfig.of(**names)
@@ -256,23 +258,23 @@ def read_grid(path: str | Path) -> Grid:
         raise BadConfig(f"{path}: {error}") from error
 
 
-def _by_data(axes: list[list[Any]]) -> Iterator[tuple[Any, Any, Any, Any]]:
-    """(learner, data, scenario, seed), with the cells of a data set together."""
+def _combine_by_data(axes: list[list[Any]]) -> Iterator[tuple[Any, Any, Any, Any]]:
+    """Combinations of (learner, data, scenario, seed), with those of a data set together."""
     learners, data, scenarios, seeds = axes
     for name, scenario, learner, seed in itertools.product(data, scenarios, learners, seeds):
         yield learner, name, scenario, seed
 
 
 def require_data(name: str) -> None:
-    """Refuse a misspelt name now, not in every cell."""
+    """Refuse an unknown name of a data set."""
     if name not in DATASETS and not name.startswith(PREFIX) and not looks_like_path(name):
         validation.one_of("data set", name, DATASETS)
 
 
-def _without_none(value: Any) -> Any:
-    """The text "none" as None, wherever it is."""
+def _replace_none(value: Any) -> Any:
+    """Replace the text "none" by None, at any depth."""
     if isinstance(value, list):
-        return [_without_none(item) for item in value]
+        return [_replace_none(item) for item in value]
     if isinstance(value, dict):
-        return {name: _without_none(item) for name, item in value.items()}
+        return {name: _replace_none(item) for name, item in value.items()}
     return None if value == NONE else value

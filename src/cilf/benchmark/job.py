@@ -1,4 +1,4 @@
-"""One cell as a worker gets it, and what the worker does with it."""
+"""A job: one cell as a worker gets it, and how the worker runs it."""
 
 from __future__ import annotations
 
@@ -21,58 +21,59 @@ from cilf.evaluate.tensorboard import logged
 
 @dataclass(frozen=True)
 class Job:
-    """A cell to run; paths are absolute, since a worker may be elsewhere."""
+    """A cell to run. Its paths are absolute, since a worker may be in another folder."""
 
     config: RunConfig
     key: str
     folder: Path
-    lock: Path  # held while somebody works on the cell
+    lock: Path  # held by the worker that runs the cell
     tensorboard: bool = False
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How it ended."""
+class JobResult:
+    """How a job ended."""
 
-    error: str | None  # in one line; None if all went well
+    error: str | None  # one line; None if the cell is done
     seconds: float
 
 
-def perform(job: Job) -> Outcome:
-    """Run a cell to its end, or to its error, which is kept in the folder with its traceback.
+def run_job(job: Job) -> JobResult:
+    """Run a cell, and resume it if it was begun.
 
-    What is there already is gone on with. Nothing is printed: it goes to a log in the folder.
+    An error is kept in the folder with its traceback. What the cell prints goes to a log there.
     """
     started = time.perf_counter()
     try:
-        with _held(job.lock):
-            error = _performed(job)
-    except (OSError, CilfError) as problem:  # of the folder itself
-        error = in_one_line(problem)
-    return Outcome(error, time.perf_counter() - started)
+        with _lock_cell(job.lock):
+            error = _run_with_log(job)
+    except (OSError, CilfError) as problem:  # the folder itself will not do
+        error = describe_failure(problem)
+    return JobResult(error, time.perf_counter() - started)
 
 
-def in_one_line(error: BaseException) -> str:
-    """
-    >>> in_one_line(ZeroDivisionError("division by zero"))
+def describe_failure(error: BaseException) -> str:
+    """The type and the message of an error in one line; of our own errors, the message.
+
+    >>> describe_failure(ZeroDivisionError("division by zero"))
     'ZeroDivisionError: division by zero'
     """
     text = " ".join(str(error).split())
     return text if isinstance(error, CilfError) else f"{type(error).__name__}: {text}".rstrip(": ")
 
 
-def _performed(job: Job) -> str | None:
+def _run_with_log(job: Job) -> str | None:
     folder = RunFolder(job.folder)
     make_folder(folder.path)
     log = folder.log.open("a", encoding="utf-8")
     with log, redirect_stdout(log), redirect_stderr(log), one_thread():
-        error = _error_of(job, folder)
+        error = _run_to_end(job, folder)
     if not folder.log.stat().st_size:
         folder.log.unlink()
     return error
 
 
-def _error_of(job: Job, folder: RunFolder) -> str | None:
+def _run_to_end(job: Job, folder: RunFolder) -> str | None:
     try:
         _require_unchanged(job)
         records = run_cell(job.config, folder.path, resume=True)
@@ -80,7 +81,7 @@ def _error_of(job: Job, folder: RunFolder) -> str | None:
             pass
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a learner may raise
         folder.error.write_text(traceback.format_exc(), encoding="utf-8")
-        return in_one_line(error)
+        return describe_failure(error)
     folder.error.unlink(missing_ok=True)
     return None
 
@@ -95,7 +96,7 @@ def _require_unchanged(job: Job) -> None:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Everything inside computes on one thread: results then do not depend on the machine."""
+    """Compute on one thread inside the block, so that results do not depend on the machine."""
     import torch
     from threadpoolctl import threadpool_limits
 
@@ -109,8 +110,8 @@ def one_thread() -> Iterator[None]:
 
 
 @contextmanager
-def _held(lock: Path) -> Iterator[None]:
-    """Wait until nobody else works on the cell; a process that dies lets go by itself."""
+def _lock_cell(lock: Path) -> Iterator[None]:
+    """Hold the lock of a cell inside the block. A process that dies releases it."""
     make_folder(lock.parent)
     with lock.open("w", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -87,5 +87,5 @@ def _show(bench: Bench, grid: Path, as_json: bool) -> None:
 
 
 def show_failed(bench: Bench) -> None:
-    for state in bench.among("failed"):
+    for state in bench.with_status("failed"):
         terminal.message(f"failed: {state.name}: {state.error} ({state.folder.error})")

@@ -97,7 +97,7 @@ class BenchWatch:
 
     def table(self) -> Group:
         """The counts, and a row for each cell that runs."""
-        running = self._bench.among("running")
+        running = self._bench.with_status("running")
         rows = Table.grid(padding=(0, 2))
         for state in running[:MOST_SHOWN]:
             rows.add_row(*_running_row(state))
@@ -132,7 +132,7 @@ def print_results(bench: Bench) -> None:
     from cilf.benchmark.results import means
     from cilf.evaluate.metric_table import shown_in
 
-    found = means(bench.among("done"))
+    found = means(bench.with_status("done"))
     if not found:
         return
     common = set.intersection(*(set(row.changed) for row in found))

@@ -75,7 +75,7 @@ def _announce_models(items: Mapping[str, Item], setup: Setup, bench: Bench) -> N
 
     cells = [cell for item in items.values() for cell in item.models(setup)]
     if cells:
-        times = [bench.pace.expected(cell.config(setup, setup.all_seeds[0])) for cell in cells]
+        times = [bench.run_time.expected(cell.config(setup, setup.all_seeds[0])) for cell in cells]
         known = [seconds for seconds in times if seconds is not None]
         most = f"at most {duration(sum(known))}" if len(known) == len(times) else duration(None)
         terminal.message(f"{len(cells)} models to fit besides the cells; expected time {most}")
@@ -85,7 +85,7 @@ def _show(bench: Bench, written: list[WrittenItem], as_json: bool) -> None:
     show_failed(bench)
     if as_json:
         items = {item.name: item.to_json() for item in written}
-        failed = {state.name: state.error for state in bench.among("failed")}
+        failed = {state.name: state.error for state in bench.with_status("failed")}
         terminal.print_json({"out": str(bench.out), "items": items, "failed": failed})
         return
     for item in written:

@@ -1,4 +1,4 @@
-"""What an engine is, and what it says of the cells it runs."""
+"""The protocol of engines and the events that they yield."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from cilf.benchmark.job import Job, Outcome
+from cilf.benchmark.job import Job, JobResult
 
-MOST_LOSSES = 3  # of one cell's worker, before the cell is taken to be the reason
+MAX_LOSSES = 3  # lost workers after which a cell has failed
 
 
 @dataclass(frozen=True)
 class Started:
-    """A worker has the cell now."""
+    """A worker has started the cell."""
 
     job: Job
 
 
 @dataclass(frozen=True)
 class Lost:
-    """The worker is gone; the cell goes on in another, from its last finished window."""
+    """The worker died. Another one resumes the cell after its last finished window."""
 
     job: Job
     why: str
@@ -32,28 +32,28 @@ class Ended:
     """The cell is done, or has failed."""
 
     job: Job
-    outcome: Outcome
+    result: JobResult
 
 
 Event = Started | Lost | Ended
 
 
 class Engine(Protocol):
-    """Runs cells."""
+    """Runs the cells of a benchmark."""
 
     def check(self) -> None:
-        """Refuse to begin where it cannot work."""
+        """Raise if the engine cannot run here."""
 
     @property
     def n_slots(self) -> int:
-        """How many cells can run at once."""
+        """The number of cells that can run at once."""
 
     def run(self, jobs: Sequence[Job]) -> Generator[Event]:
         """Run every job; one that fails does not stop the others."""
 
 
 def n_cores() -> int:
-    """The cores that this process may use."""
+    """The number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

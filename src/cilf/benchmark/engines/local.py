@@ -1,8 +1,7 @@
-"""Cells in worker processes on this machine, one thread each.
+"""The engine "local": worker processes on this machine with one thread each.
 
-Workers are spawned, never forked: torch's threads do not survive a fork. One lives until there is
-nothing left to do, so that it imports torch once. If one dies, only its cell has to go on in
-another.
+Workers are spawned, never forked: torch's threads do not survive a fork. A worker lives until no
+cell is left, so that it imports torch once. If it dies, another worker resumes its cell.
 """
 
 from __future__ import annotations
@@ -19,16 +18,20 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from cilf.benchmark.engines.events import MOST_LOSSES, Ended, Event, Lost, Started, n_cores
-from cilf.benchmark.job import Job, Outcome, perform
+from cilf.benchmark.engines.events import MAX_LOSSES, Ended, Event, Lost, Started, n_cores
+from cilf.benchmark.job import Job, JobResult, run_job
 from cilf.core import validation
 
-PATIENCE = 5.0  # seconds that a worker has to leave when told
+STOP_SECONDS = 5.0  # until a worker that does not stop is killed
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 class LocalEngine:
-    """Worker processes on this machine; as many as it has cores if not told."""
+    """Runs cells in worker processes on this machine.
+
+    Args:
+        n_workers: The number of processes. None takes the number of cores.
+    """
 
     def __init__(self, n_workers: int | None = None) -> None:
         if n_workers is not None:
@@ -36,7 +39,7 @@ class LocalEngine:
         self.n_slots = n_workers or n_cores()
 
     def check(self) -> None:
-        """It works everywhere."""
+        """Do nothing: this engine runs everywhere."""
 
     def run(self, jobs: Sequence[Job]) -> Generator[Event]:
         """Run every job; one that fails does not stop the others."""
@@ -45,8 +48,8 @@ class LocalEngine:
         try:
             while waiting or any(worker.job for worker in workers):
                 yield from self._hand_out(waiting, workers)
-                for worker in _reporting(workers):
-                    yield _report(worker, waiting, losses)
+                for worker in _wait_for_reports(workers):
+                    yield _handle_report(worker, waiting, losses)
                 workers = [worker for worker in workers if worker.alive]
         finally:
             for worker in workers:
@@ -74,7 +77,7 @@ class _Worker:
     def start(cls) -> _Worker:
         context = multiprocessing.get_context("spawn")
         line, theirs = context.Pipe()
-        process = context.Process(target=_work, args=(theirs,), daemon=True)
+        process = context.Process(target=_run_worker, args=(theirs,), daemon=True)
         with _environment(dict.fromkeys(THREADS, "1")):
             process.start()
         theirs.close()  # or the line would not break when the process dies
@@ -82,52 +85,53 @@ class _Worker:
 
     def give(self, job: Job) -> None:
         self.job = job
-        with suppress(OSError):  # it died while it was idle: seen when its report is waited for
+        with suppress(OSError):  # it died while idle, which the wait for its report will show
             self.line.send(job)
 
     def stop(self) -> None:
-        """What is finished is on disk, so that nothing is lost."""
+        """End the process. Finished windows are on disk."""
         self.line.close()
         self.process.terminate()
-        self.process.join(PATIENCE)
+        self.process.join(STOP_SECONDS)
         if self.process.is_alive():
             self.process.kill()
             self.process.join()
 
 
-def _reporting(workers: list[_Worker]) -> list[_Worker]:
-    """Those that have something to say, or died; at least one."""
+def _wait_for_reports(workers: list[_Worker]) -> list[_Worker]:
+    """Wait for the workers that have ended their cell, or died; at least one."""
     by_line: dict[Any, _Worker] = {worker.line: worker for worker in workers if worker.job}
     return [by_line[line] for line in wait(list(by_line))]
 
 
-def _report(worker: _Worker, waiting: deque[Job], losses: Counter[str]) -> Event:
+def _handle_report(worker: _Worker, waiting: deque[Job], losses: Counter[str]) -> Event:
     job = worker.job
     assert job is not None  # only workers with a job are waited for
     try:
-        outcome: Outcome = worker.line.recv()
+        result: JobResult = worker.line.recv()
     except (EOFError, OSError):
-        return _lost(worker, job, waiting, losses)
+        return _handle_loss(worker, job, waiting, losses)
     worker.job = None
-    return Ended(job, outcome)
+    return Ended(job, result)
 
 
-def _lost(worker: _Worker, job: Job, waiting: deque[Job], losses: Counter[str]) -> Event:
+def _handle_loss(worker: _Worker, job: Job, waiting: deque[Job], losses: Counter[str]) -> Event:
     worker.job, worker.alive = None, False
     worker.stop()
     why = f"its process died ({_cause(worker.process.exitcode)})"
     losses[job.key] += 1
-    if losses[job.key] < MOST_LOSSES:
+    if losses[job.key] < MAX_LOSSES:
         waiting.appendleft(job)
         return Lost(job, why)
-    error = f"{why} {MOST_LOSSES} times, perhaps for want of memory: run fewer at once (--jobs)"
+    error = f"{why} {MAX_LOSSES} times, perhaps for want of memory: run fewer at once (--jobs)"
     job.folder.mkdir(parents=True, exist_ok=True)
     (job.folder / "error.txt").write_text(f"{error}; there is no traceback.\n", encoding="utf-8")
-    return Ended(job, Outcome(error, 0.0))
+    return Ended(job, JobResult(error, 0.0))
 
 
 def _cause(code: int | None) -> str:
-    """
+    """The signal or the exit code that a process ended with.
+
     >>> _cause(-9), _cause(3)
     ('SIGKILL', 'exit code 3')
     """
@@ -139,19 +143,19 @@ def _cause(code: int | None) -> str:
 # ----------------------------------------------------------------- in the worker process
 
 
-def _work(line: Connection) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who handed out the work answers
-    threading.Thread(target=_leave_with_parent, daemon=True).start()
+def _run_worker(line: Connection) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
     while True:
         try:
             job: Job = line.recv()
         except EOFError:
             return
-        line.send(perform(job))
+        line.send(run_job(job))
 
 
-def _leave_with_parent() -> None:
-    """Do not work on when nobody waits for it: the next benchmark would meet this one."""
+def _exit_with_parent() -> None:
+    """Exit when the parent dies, so that the next benchmark does not meet this worker."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
@@ -160,7 +164,7 @@ def _leave_with_parent() -> None:
 
 @contextmanager
 def _environment(variables: dict[str, str]) -> Iterator[None]:
-    """Variables that a process started inside gets; libraries read them when they are loaded."""
+    """Set variables for the processes that are started inside the block."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

@@ -1,4 +1,4 @@
-"""How long a cell takes: as measured in the same benchmark, or else in this table."""
+"""The expected run time of a cell: measured in the same benchmark, or else from a table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cilf.learners import learner_class
 # Seconds of a whole 'cilf run' on one core, the mean of both scenarios, by scale, data set and
 # learner, as measured by the grids in benchmarks/ and by 'cilf paper'. A learner that is missing is
 # assumed to need what the others need; for other data nothing is known.
-COSTS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
+SECONDS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
     "smoke": {
         "digits": {
             "iforest": 5, "one-svm": 5, "lacu-svm": 6, "senc-mas": 6, "odin-cnn": 8, "cfo": 12,
@@ -36,40 +36,40 @@ COSTS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
 }  # fmt: skip
 
 
-class Pace:
-    """What cells took so far, and what others will take by that.
+class RunTime:
+    """Estimates the seconds of a cell from those of finished cells.
 
     >>> names = {"data": "digits", "scenario": "single"}
     >>> forest, other = (RunConfig.of(learner=name, **names) for name in ("iforest", "one-svm"))
-    >>> pace = Pace({})
-    >>> pace.expected(forest) is None
+    >>> run_time = RunTime({})
+    >>> run_time.expected(forest) is None
     True
-    >>> pace.note(forest, 2.0)
-    >>> pace.note(forest, 4.0)
-    >>> pace.expected(forest), pace.expected(other)
+    >>> run_time.add(forest, 2.0)
+    >>> run_time.add(forest, 4.0)
+    >>> run_time.expected(forest), run_time.expected(other)
     (3.0, 3.0)
     """
 
-    def __init__(self, costs: Mapping[str, Mapping[str, Mapping[str, float]]] = COSTS) -> None:
-        self._costs = costs
+    def __init__(self, table: Mapping[str, Mapping[str, Mapping[str, float]]] = SECONDS) -> None:
+        self._table = table
         self._seconds: dict[tuple[str, str, str], list[float]] = defaultdict(list)
 
-    def note(self, config: RunConfig, seconds: float) -> None:
-        """A cell took so long."""
-        self._seconds[_kind(config)].append(seconds)
+    def add(self, config: RunConfig, seconds: float) -> None:
+        """Add the seconds that a cell took."""
+        self._seconds[_key(config)].append(seconds)
 
     def expected(self, config: RunConfig) -> float | None:
-        """What a cell will take; of a learner without a time, what others take on these data.
+        """The expected seconds of a cell; None if no time is known for its data and scale.
 
-        None if there is nothing to tell from.
+        A learner without a time is expected to take the mean of the others.
         """
-        scale, data, learner = _kind(config)
-        known = dict(self._costs.get(scale, {}).get(data, {}))
+        scale, data, learner = _key(config)
+        known = dict(self._table.get(scale, {}).get(data, {}))
         known |= {
             n: mean(took) for (s, d, n), took in self._seconds.items() if (s, d) == (scale, data)
         }
         return known.get(learner, mean(known.values())) if known else None
 
 
-def _kind(config: RunConfig) -> tuple[str, str, str]:
+def _key(config: RunConfig) -> tuple[str, str, str]:
     return config.scale, config.data, learner_class(config.learner).name
