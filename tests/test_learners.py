@@ -31,9 +31,17 @@ def test_declared_failures_are_checks_with_a_reason(name: str) -> None:
         assert len(reason.split()) > 2
 
 
-@pytest.mark.parametrize("name", LEARNERS)
-def test_name_is_the_one_it_is_listed_under(name: str) -> None:
-    assert LEARNERS[name].name == name
+def subclasses(of: type) -> set[type]:
+    return {found for direct in of.__subclasses__() for found in (direct, *subclasses(direct))}
+
+
+def test_every_learner_of_the_package_is_in_the_table() -> None:
+    ours = {
+        found
+        for found in subclasses(Learner)
+        if found.__module__.startswith("cilf.learners.") and "name" in vars(found)
+    }
+    assert set(LEARNERS.values()) == ours
 
 
 def test_check_learner_runs_them_all() -> None:

@@ -11,7 +11,7 @@ import pytest
 import cilf
 from cilf.errors import BadConfig, BadInput
 from cilf.learners import IForest, learner_class, make
-from cilf.learners.plugins import digest_of
+from cilf.learners.plugins import get_digest
 
 HEAD = "from cilf.learners import IForest, Learner\n"
 MINE = HEAD + (
@@ -40,11 +40,11 @@ def test_the_same_file_gives_the_same_class_and_a_changed_one_another(mine: str)
     path = Path(mine.rpartition(":")[0])
     first = learner_class(mine)
     assert learner_class(mine) is first
-    assert digest_of(first) == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert get_digest(first) == hashlib.sha256(path.read_bytes()).hexdigest()
     path.write_text(MINE.replace("n_estimators=5", "n_estimators=6"), encoding="utf-8")
     assert learner_class(mine)().get_params()["n_estimators"] == 6
-    assert digest_of(learner_class(mine)) != digest_of(first)
-    assert digest_of(IForest) is None
+    assert get_digest(learner_class(mine)) != get_digest(first)
+    assert get_digest(IForest) is None
 
 
 def test_nothing_is_left_beside_the_file(mine: str) -> None:

@@ -18,7 +18,7 @@ from cilf.evaluate.records import RunFolder
 from cilf.evaluate.run import Step, run_policy
 from cilf.evaluate.snapshot import take_snapshot
 from cilf.learners import Learner
-from cilf.learners.plugins import digest_of
+from cilf.learners.plugins import get_digest
 from cilf.stream import Stream
 
 
@@ -100,7 +100,7 @@ class Cell:
 
     def _as_given(self) -> dict[str, Any]:
         """What a person gave to get this run."""
-        digest = digest_of(type(self.learner))
+        digest = get_digest(type(self.learner))
         path = {} if digest is None else {"learner_path": self.config.learner}
         return {"changes": self.config.changes()} | path
 

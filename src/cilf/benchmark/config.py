@@ -21,7 +21,7 @@ from cilf.data.options import Options
 from cilf.data.paths import plain_name
 from cilf.errors import BadConfig
 from cilf.learners import Learner, learner_class, make
-from cilf.learners.plugins import digest_of
+from cilf.learners.plugins import get_digest
 from cilf.query.budget import Query
 from cilf.query.query_policy import QueryPolicy
 from cilf.query.strategies import RANDOM
@@ -121,7 +121,7 @@ class RunConfig(BaseModel):
         named = self.model_dump(exclude={"parameters", "stream"})
         return named | {
             "learner": learner.name,
-            "learner_digest": digest_of(type(learner)),
+            "learner_digest": get_digest(type(learner)),
             "parameters": parameters.to_json(learner),
             "stream": self.stream_arguments(),
         }

@@ -1,7 +1,7 @@
-"""Learners: each keeps the contract of :class:`Learner`, one method in one file.
+"""Learners: each keeps the contract of :class:`Learner` and has a file or a folder of its own.
 
-``LEARNERS`` is the only table of names; ``make`` builds one by name, ``load`` reads one back.
-Where a name is taken, ``path/to/file.py:Class`` means a learner in a file outside this package.
+``LEARNERS`` is the only table of names. ``make`` builds a learner by name, ``load`` reads one from
+a folder. ``path/to/file.py:Class`` names a learner in a file outside this package.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def learner_class(name: str) -> type[Learner]:
     >>> learner_class("iforest").__name__
     'IForest'
     """
-    if plugins.is_own(name):
+    if plugins.is_plugin(name):
         return plugins.read_class(name, taken=LEARNERS)
     return LEARNERS[validation.one_of("learner", name, LEARNERS)]
 
@@ -102,14 +102,19 @@ def make(name: str, **parameters: Any) -> Learner:
 def load(
     folder: str | Path, *, learner: type[Learner] | str | None = None, **parameters: Any
 ) -> Learner:
-    """The learner that ``save`` wrote to this folder; it goes on exactly as that one would.
+    """The learner that ``save`` wrote to this folder; it continues exactly as that one would.
 
-    Of a folder that holds versions of a model (``cilf fit`` makes one) it is the current one.
-
-    ``learner`` is the class of a model that is not one of ours, or ``path/to/file.py:Class`` (a
-    model never says which file to run: that has to come from you); ``parameters`` replace stored
-    ones that this machine cannot serve (``device``, the folder in ``backbone="sentence:FOLDER"``)
-    or a file cannot hold (an own ``backbone``).
+    Parameters
+    ----------
+    folder : str or Path
+        Folder of a model. If it holds versions, as ``cilf fit`` writes them, the current one is
+        read.
+    learner : type or str, optional
+        Class of a model that is not one of ours, or ``path/to/file.py:Class``. A model never says
+        which file to run.
+    **parameters : object
+        Parameters that replace stored ones. They are needed where this machine cannot serve the
+        stored value (``device``) or a file cannot hold it (a function as ``backbone``).
     """
     description, arrays = persistence.read(Path(folder))
     if learner is None and description["learner"] not in LEARNERS:
@@ -118,9 +123,9 @@ def load(
             f"one of ours: pass its class, load(folder, learner=...), or {plugins.FORM!r}."
         )
     for name, value in (description["parameters"] | parameters).items():
-        persistence.require_own(name, value, Path(folder))
+        persistence.require_function(name, value, Path(folder))
     made_by = _class_for(description["learner"], learner, folder)
-    return made_by._restored(description, arrays, parameters)
+    return made_by._restore(description, arrays, parameters)
 
 
 def _class_for(stored: str, given: type[Learner] | str | None, folder: str | Path) -> type[Learner]:

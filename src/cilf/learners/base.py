@@ -24,7 +24,7 @@ Arrays = dict[str, Array]
 
 
 class Features(NamedTuple):
-    """Which frozen network makes vectors of the instances, and of which size."""
+    """The frozen network that turns instances into vectors, and their size."""
 
     name: str
     digest: str
@@ -34,17 +34,17 @@ class Features(NamedTuple):
 class Remembered(NamedTuple):
     """Labelled instances that a learner keeps."""
 
-    X: Array  # (n, ...) as it keeps them: as they came, or as its frozen network sees them
+    X: Array  # (n, ...) as they came, or as vectors of the frozen network
     y: Array  # (n,) their classes
-    held_out: Bools  # (n,) whether it keeps them out of all training
+    held_out: Bools  # (n,) whether they are kept out of all training
 
 
 class Learner(ABC):
     """Learns classes, finds novel ones in unlabelled windows, learns those too.
 
-    A subclass has a keyword-only constructor that only stores, and writes the methods that
-    start with one underscore. They get checked input and class *positions* (0, 1, ... in order
-    of arrival) in place of names, and they assign state only when their work is done.
+    A subclass has a keyword-only constructor that only stores, and writes the abstract methods.
+    These get checked input and class *positions* (0, 1, ... in order of arrival) in place of names.
+    They assign state only when their work is done.
 
     Class attributes:
         name: the key in ``LEARNERS`` and in model files.
@@ -105,11 +105,11 @@ class Learner(ABC):
         parameters.check_params(self)
 
     def _kept(self) -> tuple[Memory | None, Memory | None]:
-        """The labelled instances it keeps: those it learned from, and those it holds out."""
+        """The labelled instances that it keeps: those it learned from, and those it holds out."""
         return None, None
 
     def _wanted_features(self, X: Array) -> str | None:
-        """The frozen network (see ``nn.pretrained``) to see training data through, if any."""
+        """The frozen network (see ``nn.pretrained``) that training data pass through, if any."""
         return None
 
     # ------------------------------------------------------------- what users call
@@ -122,8 +122,8 @@ class Learner(ABC):
         y = validation.labels(y, n=len(X))
         validation.known_classes(y)
         classes = validation.in_order_of_appearance(y)
-        extractor = self._wanted_extractor(X)
-        seen = X if extractor is None else _directions(cached_features(extractor, X))
+        extractor = self._make_extractor(X)
+        seen = X if extractor is None else _normalize(cached_features(extractor, X))
         with self._all_or_nothing():
             self._fit(seen, _positions(y, classes))
         self._classes, self._shape = classes, X.shape[1:]
@@ -135,21 +135,21 @@ class Learner(ABC):
 
     def predict(self, X: Any) -> Array:
         """The known class of each instance."""
-        return self.classes_[self._predict(self._seen(self._checked(X)))]
+        return self.classes_[self._predict(self._extract_features(self._checked(X)))]
 
     def embed(self, X: Any) -> Floats:
         """Each instance as a vector: (n, d) float32."""
-        return self._embed(self._seen(self._checked(X)))
+        return self._embed(self._extract_features(self._checked(X)))
 
     def detect(self, X: Any, n_novel: int | None = None) -> Detection:
-        """Find the novel classes in a window: how many (unless told), and which instances.
+        """Find the novel classes in a window, and their number unless ``n_novel`` is given.
 
-        Changes nothing: the learner is the same afterwards.
+        The learner is the same afterwards.
         """
         X = self._checked(X)
         self._check_parameters()
         n_novel = validation.n_novel(n_novel, window=len(X))
-        return self._detect(self._seen(X), n_novel)
+        return self._detect(self._extract_features(X), n_novel)
 
     def update(self, X: Any, y: Any) -> Self:
         """Learn labelled instances, of new classes or of known ones."""
@@ -159,7 +159,7 @@ class Learner(ABC):
         arrived = validation.in_order_of_appearance(y, self._classes)
         classes = self._classes + arrived
         with self._all_or_nothing():
-            self._update(self._seen(X), _positions(y, classes), len(classes))
+            self._update(self._extract_features(X), _positions(y, classes), len(classes))
         self._classes = classes
         self._history = [*self._history, _event("update", len(y), arrived)]
         return self
@@ -167,7 +167,7 @@ class Learner(ABC):
     def remembered(self) -> Remembered | None:
         """The labelled instances that it keeps of its classes; None if it keeps none.
 
-        What an update costs the old classes is seen by ``recall`` of these before and after.
+        Their ``recall`` before and after an update shows what the update costs the old classes.
 
         >>> from cilf.learners.iforest import IForest
         >>> learner = IForest().fit([[0.0], [1.0], [5.0]], ["ant", "ant", "bee"])
@@ -176,26 +176,26 @@ class Learner(ABC):
         (['ant', 'ant', 'bee'], ['ant', 'ant', 'bee'])
         """
         self._require_fitted()
-        parts = [
+        kept = [
             (memory, held_out)
             for memory, held_out in zip(self._kept(), (False, True), strict=True)
             if memory is not None and len(memory)
         ]
-        if not parts:
+        if not kept:
             return None
         return Remembered(
-            X=np.concatenate([memory.X for memory, _ in parts]),
-            y=self.classes_[np.concatenate([memory.y for memory, _ in parts])],
-            held_out=np.concatenate([np.full(len(m), held_out) for m, held_out in parts]),
+            X=np.concatenate([memory.X for memory, _ in kept]),
+            y=self.classes_[np.concatenate([memory.y for memory, _ in kept])],
+            held_out=np.concatenate([np.full(len(m), held_out) for m, held_out in kept]),
         )
 
     def recall(self, kept: Remembered) -> Array:
-        """What it takes instances for that it, or an earlier state of it, ``remembered``."""
+        """Predict instances that ``remembered`` gave, now or before an update."""
         self._require_fitted()
         return self.classes_[self._predict(kept.X)]
 
     def rename(self, names: Mapping[Label, Label]) -> Self:
-        """Give classes other names, ``{old: new}``; what was learned, and its order, stays.
+        """Give classes other names, ``{old: new}``; all that was learned stays.
 
         >>> from cilf.learners.iforest import IForest
         >>> learner = IForest().fit([[0.0], [1.0], [5.0]], ["ant", "bee", "novel-1"])
@@ -203,7 +203,7 @@ class Learner(ABC):
         ['ant', 'bee', 'cat']
         """
         self._require_fitted()
-        changes = _renaming(names, self._classes)
+        changes = _check_renaming(names, self._classes)
         self._classes = [changes.get(label, label) for label in self._classes]
         event = _event("rename", 0, list(changes.values())) | {"old_classes": list(changes)}
         self._history = [*self._history, event]
@@ -217,7 +217,7 @@ class Learner(ABC):
         return [label for label in dict.fromkeys(former) if label not in self._classes]
 
     def features_for(self, X: Any) -> str | None:
-        """The frozen network that ``fit`` would see these instances through, if any."""
+        """The frozen network that ``fit`` would pass these instances through, if any."""
         return self._wanted_features(validation.raw_instances(X))
 
     def save(self, folder: str | Path) -> None:
@@ -272,7 +272,7 @@ class Learner(ABC):
         self._require_fitted()
         return validation.raw_instances(X, shape=self._shape)
 
-    def _wanted_extractor(self, X: Array) -> Extractor | None:
+    def _make_extractor(self, X: Array) -> Extractor | None:
         name = self._wanted_features(X)
         if name is not None:
             extractor = make_extractor(name, resolve_device(self.device))
@@ -287,7 +287,7 @@ class Learner(ABC):
         return None
 
     def _extractor(self) -> Extractor | None:
-        """The frozen network that was fixed by fit, or stored with the model."""
+        """The frozen network that was fixed by ``fit``, or stored with the model."""
         if self._features is None:
             return None
         extractor = make_extractor(self._features.name, resolve_device(self.device))
@@ -299,17 +299,17 @@ class Learner(ABC):
             )
         return extractor
 
-    def _seen(self, X: Array) -> Array:
+    def _extract_features(self, X: Array) -> Array:
         """Instances as the private methods get them."""
         extractor = self._extractor()
         if extractor is None:
             return X
         extractor.require_scale(X)
-        return _directions(cached_features(extractor, X))
+        return _normalize(cached_features(extractor, X))
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """Whatever stops the work inside, the learner is then as it was before."""
+        """Restore the learner if the work inside fails."""
         before = dict(vars(self))
         try:
             yield
@@ -320,7 +320,7 @@ class Learner(ABC):
 
     @property
     def _inner_shape(self) -> tuple[int, ...]:
-        """Of one instance as the private methods get it."""
+        """The shape of one instance as the private methods get it."""
         return self._shape if self._features is None else (self._features.size,)
 
     @property
@@ -338,10 +338,10 @@ class Learner(ABC):
         }
 
     @classmethod
-    def _restored(
+    def _restore(
         cls, description: Mapping[str, Any], arrays: Arrays, replaced: Mapping[str, Any]
     ) -> Self:
-        """The learner a model file describes; ``replaced`` parameters win over stored ones."""
+        """The learner that a model file describes, with some parameters ``replaced``."""
         learner = cls().set_params(**(description["parameters"] | dict(replaced)))
         learner._classes = description["classes"]
         learner._shape = tuple(description["instance_shape"])
@@ -354,8 +354,8 @@ class Learner(ABC):
         return learner
 
 
-def _directions(features: Floats) -> Floats:
-    """Features of a frozen network, all of one length: what they point at is what they mean."""
+def _normalize(features: Floats) -> Floats:
+    """Features of a frozen network, all of one length: only their direction has a meaning."""
     lengths = np.linalg.norm(features, axis=1, keepdims=True)
     length = np.sqrt(features.shape[1])
     return np.asarray(features * (length / np.maximum(lengths, 1e-12)), dtype=np.float32)
@@ -366,7 +366,7 @@ def _positions(y: Array, classes: list[Label]) -> Ints:
     return np.array([position[label] for label in y.tolist()], dtype=np.int64)
 
 
-def _renaming(names: Any, classes: list[Label]) -> dict[Label, Label]:
+def _check_renaming(names: Any, classes: list[Label]) -> dict[Label, Label]:
     """Checked ``{old: new}``."""
     if not isinstance(names, Mapping) or not names:
         raise BadInput(f"names is {names!r}: give {{old name: new name}}, one for each class.")

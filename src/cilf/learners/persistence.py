@@ -1,10 +1,10 @@
 """Model folders: JSON and safetensors with checksums, replaced atomically, never a pickle.
 
-``model.json`` names the tensor file it belongs to by the hash of its content, so a save is one
-atomic replacement of ``model.json``: before it the old model is whole, after it the new one is.
+``model.json`` names its tensor file by the hash of the content. A save ends with one atomic
+replacement of ``model.json``: before it the old model is whole, after it the new one is.
 
 A folder may also hold versions of a model side by side, ``versions/0001``, ``versions/0002``, ...,
-each a model folder, and a file ``current`` that names one of them: reading it reads that one.
+each of which is a model folder. The file ``current`` names the one that is read.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ FORMAT = 2
 HEAD = "model.json"
 CURRENT = "current"  # names the version to read
 VERSIONS = "versions"
+FUNCTION = "function"  # key of the name of a function that was a parameter
 
 
 def write(folder: Path, description: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
@@ -52,7 +53,7 @@ def write(folder: Path, description: Mapping[str, Any], arrays: Mapping[str, Arr
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether a save wrote this file, or died while writing it."""
+    """Whether a save wrote this file, wholly or in part."""
     name = path.name.removesuffix(PENDING)
     return name == HEAD or re.fullmatch(r"[0-9a-f]{16}\.safetensors", name) is not None
 
@@ -141,9 +142,9 @@ def _plain(description: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain_value(name: str, value: Any) -> Any:
-    """A parameter as JSON; a function (an own backbone) is noted by name and never loaded."""
+    """A parameter as JSON; a function is noted by name and never loaded."""
     if callable(value):
-        return {"own": getattr(value, "__qualname__", type(value).__name__)}
+        return {FUNCTION: getattr(value, "__qualname__", type(value).__name__)}
     plain = value.item() if isinstance(value, np.generic) else value
     try:
         json.dumps(plain, allow_nan=False)
@@ -155,10 +156,11 @@ def _plain_value(name: str, value: Any) -> Any:
     return plain
 
 
-def require_own(name: str, value: Any, folder: Path) -> None:
-    """Refuse to load a model whose own function was not handed in again."""
-    if isinstance(value, dict) and "own" in value:
+def require_function(name: str, value: Any, folder: Path) -> None:
+    """Refuse to load a model that was made with a function, unless it is passed again."""
+    if isinstance(value, dict) and FUNCTION in value:
+        function = value[FUNCTION]
         raise BadConfig(
-            f"the model in {folder} was made with your own {name} {value['own']!r}: "
-            f"pass it again, load(folder, {name}={value['own']})."
+            f"the model in {folder} was made with your own {name} {function!r}: "
+            f"pass it again, load(folder, {name}={function})."
         )

@@ -1,7 +1,6 @@
-"""Learners in a file of their own, outside this package: ``path/to/file.py:Class``.
+"""Learners in files outside this package: ``path/to/file.py:Class``.
 
-The file is run when it is named, by whoever names it; no file is ever run because a model or a
-run folder mentions it.
+A file is run only when a user names it, never because a model or a run folder mentions it.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ FORM = f"path/to/file{SUFFIX}:Class"
 CONTRACT = "cilf.learners.Learner"
 
 
-def is_own(name: str) -> bool:
+def is_plugin(name: str) -> bool:
     """Whether a learner's name means a class in a file.
 
-    >>> is_own("methods/mine.py:Mine"), is_own("cilf")
+    >>> is_plugin("methods/mine.py:Mine"), is_plugin("cilf")
     (True, False)
     """
     return ":" in name or name.endswith(SUFFIX)
@@ -38,7 +37,7 @@ def is_own(name: str) -> bool:
 def read_class(name: str, taken: Collection[str]) -> type[Learner]:
     """The class that ``path/to/file.py:Class`` means, if it keeps the contract of a learner.
 
-    ``taken`` are names that it may not have, since model files would be mistaken for another's.
+    It may not have one of the names that are ``taken``, since model files hold the name.
     """
     file, _, wanted = name.rpartition(":")
     if not file.endswith(SUFFIX) or not wanted:
@@ -50,23 +49,23 @@ def read_class(name: str, taken: Collection[str]) -> type[Learner]:
         raise BadConfig(
             f"learner is {name!r}: cannot read {path} ({error.strerror}); write {FORM}."
         ) from error
-    module = _module(path.absolute(), source)
-    found = _found(module, wanted, path)
+    module = _load_module(path.absolute(), source)
+    found = _find_class(module, wanted, path)
     _require_contract(found, f"{wanted} in {path}", taken)
     return found
 
 
-def digest_of(made_by: type[Learner]) -> str | None:
+def get_digest(made_by: type[Learner]) -> str | None:
     """The sha256 of the file a class was read from; None for a class of this package."""
     digest: str | None = getattr(sys.modules.get(made_by.__module__), DIGEST, None)
     return digest
 
 
 @cache
-def _module(path: Path, source: bytes) -> ModuleType:
-    """What the file defines; the same classes each time, as long as the file is the same."""
+def _load_module(path: Path, source: bytes) -> ModuleType:
+    """The module of a file; the same one as long as the file does not change."""
     digest = hashlib.sha256(source).hexdigest()
-    module = ModuleType(f"own_{path.stem}_{digest[:8]}_{zlib.crc32(str(path).encode()):08x}")
+    module = ModuleType(f"plugin_{path.stem}_{digest[:8]}_{zlib.crc32(str(path).encode()):08x}")
     module.__file__ = str(path)
     setattr(module, DIGEST, digest)
     sys.modules[module.__name__] = module  # dataclasses and the like look their module up
@@ -77,13 +76,13 @@ def _module(path: Path, source: bytes) -> ModuleType:
         del sys.modules[module.__name__]
         reason = f"{type(error).__name__}: {error}".partition("\n")[0]
         raise BadConfig(
-            f"{path} does not load ({reason}{_line(error, path)}): mend the file."
+            f"{path} does not load ({reason}{_find_line(error, path)}): mend the file."
         ) from error
     return module
 
 
-def _line(error: Exception, path: Path) -> str:
-    """Where in the file it went wrong."""
+def _find_line(error: Exception, path: Path) -> str:
+    """The line of the file that raised the error."""
     lines, step = [], error.__traceback__
     while step:
         if step.tb_frame.f_code.co_filename == str(path):
@@ -92,7 +91,7 @@ def _line(error: Exception, path: Path) -> str:
     return f", line {lines[-1]}" if lines else ""
 
 
-def _found(module: ModuleType, wanted: str, path: Path) -> type[Learner]:
+def _find_class(module: ModuleType, wanted: str, path: Path) -> type[Learner]:
     defined = vars(module)
     theirs = [
         name

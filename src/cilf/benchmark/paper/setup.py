@@ -11,7 +11,7 @@ from cilf.benchmark.grid import require_data
 from cilf.core import validation
 from cilf.errors import BadConfig
 from cilf.learners import learner_class
-from cilf.learners.plugins import is_own
+from cilf.learners.plugins import is_plugin
 
 T = TypeVar("T")
 
@@ -58,7 +58,7 @@ class Setup:
         ('cpe', 'cilf')
         """
         validation.one_of("scale", scale, SEEDS)
-        own = _drop_repeated(name for name in learners or () if is_own(name))
+        own = _drop_repeated(name for name in learners or () if is_plugin(name))
         named = _drop_repeated(name for name in learners or () if name not in own)
         for name in named:
             validation.one_of("learner", name, [*SYSTEMS, JOINT])
