@@ -18,19 +18,8 @@ from cilf.console.store import Job, Store
 from cilf.errors import BadInput
 from cilf.workflow.versions import ModelFolder
 
+from ..points import write_points
 from .conftest import act
-
-PLACES = {"left": (-6.0, 0.0), "right": (6.0, 0.0), "up": (0.0, 9.0), "down": (0.0, -9.0)}
-
-
-def write_points(path: Path, sizes: dict[str, int], seed: int, labelled: bool = False) -> Path:
-    rng = np.random.default_rng(seed)
-    lines = ["id,x,y" + (",label" if labelled else "")]
-    for name, n in sizes.items():
-        for i, (x, y) in enumerate(rng.normal(PLACES[name], 0.5, size=(n, 2))):
-            lines.append(f"{name}-{i},{x:.4f},{y:.4f}" + (f",{name}" if labelled else ""))
-    path.write_text("\n".join(lines) + "\n")
-    return path
 
 
 class Desk:

@@ -7,31 +7,19 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from cilf import workflow
 
+from ..points import write_points
+
 pytest.importorskip("pyarrow")
-
-PLACES = {"left": (-6.0, 0.0), "right": (6.0, 0.0), "up": (0.0, 9.0), "down": (0.0, -9.0)}
-COLUMNS = ("x", "y")
-
-
-def write_points(path: Path, kinds: dict[str, int], *, seed: int, labelled: bool) -> None:
-    """Points around the place of each kind; an identity says which kind it is."""
-    rng = np.random.default_rng(seed)
-    lines = ["id,x,y" + (",label" if labelled else "")]
-    for kind, n in kinds.items():
-        for i, (x, y) in enumerate(rng.normal(PLACES[kind], 0.5, size=(n, 2))):
-            lines.append(f"{kind}-{i},{x:.4f},{y:.4f}" + (f",{kind}" if labelled else ""))
-    path.write_text("\n".join(lines) + "\n")
 
 
 Change = Callable[[dict[str, str]], None]
 
 
-def edited(table: Path, change: Change) -> None:
+def edit_table(table: Path, change: Change) -> None:
     """Change the rows of a CSV file in place."""
     with table.open(newline="", encoding="utf-8-sig") as file:
         reader = csv.DictReader(file)
@@ -44,33 +32,36 @@ def edited(table: Path, change: Change) -> None:
         writer.writerows(rows)
 
 
-def kind_of(identity: str) -> str:
+def class_of(identity: str) -> str:
     return identity.partition("-")[0]
 
 
-def named(findings: Path) -> None:
-    """Name each new kind by what most of its members are, and leave the others out."""
+def name_clusters(findings: Path) -> None:
+    """Name each cluster by the class of most of its members, and leave the others out."""
     found = workflow.Findings.open(findings).assignments
     names = []
     for cluster in range(len(found.cluster_sizes)):
-        kinds = [kind_of(identity) for identity in found.ids[found.cluster == cluster].tolist()]
-        names.append(max(sorted(set(kinds)), key=kinds.count))
+        ids = found.ids[found.cluster == cluster].tolist()
+        classes = [class_of(identity) for identity in ids]
+        names.append(max(sorted(set(classes)), key=classes.count))
     members = dict(zip(found.ids.tolist(), found.cluster.tolist(), strict=True))
 
     def leave_out(row: dict[str, str]) -> None:
         cluster = members[row["identity"]]
-        row["name"] = "-" if cluster >= 0 and names[cluster] != kind_of(row["identity"]) else ""
+        row["name"] = "-" if cluster >= 0 and names[cluster] != class_of(row["identity"]) else ""
 
-    edited(findings / "findings.csv", leave_out)
-    edited(findings / "clusters.csv", lambda row: row.update(name=names[int(row["cluster"]) - 1]))
+    edit_table(findings / "findings.csv", leave_out)
+    edit_table(
+        findings / "clusters.csv", lambda row: row.update(name=names[int(row["cluster"]) - 1])
+    )
 
 
 @pytest.fixture(scope="session")
-def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def _template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("points")
-    write_points(folder / "known.csv", {"left": 60, "right": 60}, seed=0, labelled=True)
+    write_points(folder / "known.csv", {"left": 60, "right": 60}, 0, labelled=True)
     everything = {"left": 20, "right": 20, "up": 30, "down": 30}
-    write_points(folder / "new.csv", everything, seed=1, labelled=False)
+    write_points(folder / "new.csv", everything, 1)
     workflow.fit(
         str(folder / "known.csv"),
         folder / "model",
@@ -82,24 +73,24 @@ def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def points(_made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with known.csv, new.csv, a model of two classes, and what it found: two kinds."""
+def points(_template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with known.csv, new.csv, a model of two classes, and its findings: two clusters."""
     for name in ("model", "found"):
-        shutil.copytree(_made / name, tmp_path / name)
+        shutil.copytree(_template / name, tmp_path / name)
     for name in ("known.csv", "new.csv"):
-        shutil.copy(_made / name, tmp_path / name)
+        shutil.copy(_template / name, tmp_path / name)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
 def edit() -> Callable[[Path, Change], None]:
-    """What changes the rows of a CSV file in place."""
-    return edited
+    """A function that changes the rows of a CSV file in place."""
+    return edit_table
 
 
 @pytest.fixture
 def named_points(points: Path) -> Path:
     """The same, with the right names in clusters.csv."""
-    named(points / "found")
+    name_clusters(points / "found")
     return points

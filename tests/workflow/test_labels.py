@@ -14,7 +14,7 @@ from cilf.workflow.labels import read_labels
 Edit = Callable[[Path, Callable[[dict[str, str]], None]], None]
 
 
-def named(source: str | Path, findings: str | None = None) -> dict[str, str]:
+def labels_in(source: str | Path, findings: str | None = None) -> dict[str, str]:
     return read_labels(source, findings)[1]
 
 
@@ -30,9 +30,9 @@ def test_nothing_is_named_at_first(points: Path) -> None:
 
 
 def test_a_cluster_names_all_its_members(points: Path, edit: Edit) -> None:
-    edit(points / "found/clusters.csv", lambda row: row.update(name=f" kind {row['cluster']} "))
-    expected = dict.fromkeys(members(0), "kind 1") | dict.fromkeys(members(1), "kind 2")
-    assert named("found") == named("found/clusters.csv") == expected
+    edit(points / "found/clusters.csv", lambda row: row.update(name=f" class {row['cluster']} "))
+    expected = dict.fromkeys(members(0), "class 1") | dict.fromkeys(members(1), "class 2")
+    assert labels_in("found") == labels_in("found/clusters.csv") == expected
 
 
 def test_the_name_of_an_instance_comes_before_that_of_its_cluster(points: Path, edit: Edit) -> None:
@@ -41,13 +41,13 @@ def test_the_name_of_an_instance_comes_before_that_of_its_cluster(points: Path, 
     own = {odd: "odd", gone: "-", known: "surprise"}
     edit(points / "found/clusters.csv", lambda row: row.update(name="x" * int(row["cluster"])))
     edit(points / "found/findings.csv", lambda row: row.update(name=own.get(row["identity"], "")))
-    together = named("found")
+    together = labels_in("found")
     assert (together[odd], together[known]) == ("odd", "surprise")
     assert gone not in together
     assert {name for i, name in together.items() if i in members(1)} == {"xx"}
-    assert named("found/findings.csv") == {odd: "odd", known: "surprise"}
+    assert labels_in("found/findings.csv") == {odd: "odd", known: "surprise"}
     edit(points / "found/clusters.csv", lambda row: row.update(name="-"))
-    assert named("found") == {odd: "odd", known: "surprise"}
+    assert labels_in("found") == {odd: "odd", known: "surprise"}
 
 
 def test_a_label_filled_in_for_something_new_counts(
@@ -63,21 +63,21 @@ def test_a_label_filled_in_for_something_new_counts(
 
     edit(points / "found/findings.csv", change)
     with caplog.at_level(logging.WARNING, logger="cilf"):
-        assert named("found") == {odd: "odd"}
+        assert labels_in("found") == {odd: "odd"}
     assert "known instances was changed" in caplog.text
     edit(points / "found/findings.csv", lambda row: row.update(name="even"))
     with pytest.raises(BadInput, match=f"'{odd}' the label 'odd' and the name 'even': clear one"):
-        named("found")
+        labels_in("found")
 
 
 def test_any_table_of_identities_and_labels(points: Path) -> None:
     content = "Label;Identity;when\r\nup;up-0;now\r\n;up-1;\r\n\r\n;;\r\ndown;down-0;now\r\n"
     (points / "mine.csv").write_bytes(codecs.BOM_UTF8 + content.encode())
-    assert named("mine.csv", "found") == {"up-0": "up", "down-0": "down"}
+    assert labels_in("mine.csv", "found") == {"up-0": "up", "down-0": "down"}
     (points / "found/mine.csv").write_bytes(content.encode())
-    assert named("found/mine.csv") == {"up-0": "up", "down-0": "down"}
+    assert labels_in("found/mine.csv") == {"up-0": "up", "down-0": "down"}
     with pytest.raises(BadInput, match=r"mine\.csv does not lie in a findings folder.*--findings"):
-        named("mine.csv")
+        labels_in("mine.csv")
 
 
 @pytest.mark.parametrize(
@@ -96,15 +96,15 @@ def test_a_table_that_says_something_else_is_refused(
 ) -> None:
     (points / "mine.csv").write_text(table)
     with pytest.raises(BadInput, match=problem):
-        named("mine.csv", "found")
+        labels_in("mine.csv", "found")
 
 
 def test_a_column_that_was_removed_is_missed(points: Path) -> None:
     (points / "found/findings.csv").write_text("identity,label\nup-0,up\n")
     with pytest.raises(BadInput, match=r"findings\.csv lacks the column 'name'"):
-        named("found")
+        labels_in("found")
 
 
 def test_clusters_may_be_written_as_numbers_with_a_point(points: Path) -> None:
     (points / "found/clusters.csv").write_text("cluster;name\n2.0;two\n")
-    assert set(named("found").values()) == {"two"}
+    assert set(labels_in("found").values()) == {"two"}

@@ -46,7 +46,7 @@ def test_history_says_where_labels_came_from(named_points: Path) -> None:
     assert (updated.about["note"], updated.about["forced"]) == ("first round", False)
     learned = model.labels(2)
     assert sorted(learned.ids.tolist()) == sorted(
-        f"{kind}-{i}" for kind in ("up", "down") for i in range(30)
+        f"{name}-{i}" for name in ("up", "down") for i in range(30)
     )
     assert all(
         i.startswith(label) for i, label in zip(learned.ids.tolist(), learned.labels, strict=True)
