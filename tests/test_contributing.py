@@ -9,13 +9,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from cilf.clustering.class_count import COUNT_RULES
+from cilf.console.app import make_app
+from cilf.console.guard import Access
+from cilf.console.service import Console
+from cilf.console.state import OPEN, REJECTED, State
+from cilf.console.store import Store
+from cilf.console.verbs import VERBS, Context
 from cilf.evaluate import METRICS, RunFolder, find_runs
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 FILE = "nearest_mean.py"
+TABLES: list[dict[str, Any]] = [COUNT_RULES, METRICS, VERBS]
 
 
 def blocks(kind: str, section: str) -> list[str]:
@@ -27,15 +36,17 @@ def blocks(kind: str, section: str) -> list[str]:
 def register(section: str) -> None:
     """Run the example of a section, which adds a line to a table."""
     (example,) = blocks("python", section)
-    exec(example, {"__name__": "example"})
+    exec(example, {"__name__": __name__})
 
 
 @pytest.fixture
-def metrics() -> Iterator[None]:
-    before = dict(METRICS)
+def tables() -> Iterator[None]:
+    """Remove what an example adds to a table."""
+    before = [(table, dict(table)) for table in TABLES]
     yield
-    METRICS.clear()
-    METRICS.update(before)
+    for table, lines in before:
+        table.clear()
+        table.update(lines)
 
 
 def test_every_package_has_a_layer() -> None:
@@ -79,7 +90,7 @@ def test_the_learner_it_shows_is_checked_run_resumed_reported_and_loaded(
     assert RunFolder.open("runs/wide").read_run()["parameters"]["reach"] == 0.99
 
 
-@pytest.mark.usefixtures("metrics")
+@pytest.mark.usefixtures("tables")
 def test_the_metric_it_shows_is_in_records_summaries_and_tables(run: Any) -> None:
     register("Add a metric")
     command = ("run", "--learner", "iforest", "--data", "digits", "--out", "runs/mine")
@@ -91,3 +102,30 @@ def test_the_metric_it_shows_is_in_records_summaries_and_tables(run: Any) -> Non
     run("report", "runs/mine")
     head, _, row = Path("runs/mine/windows.md").read_text(encoding="utf-8").splitlines()[2:]
     assert head.split(" | ").index("novel precision") == row.split(" | ").index(f"{value:.3f}")
+
+
+@pytest.mark.usefixtures("tables")
+def test_the_counting_rule_it_shows_is_a_choice_of_the_detector(run: Any) -> None:
+    register("Add a counting rule")
+    command = ("run", "--data", "digits", "--set", "epochs=1", "--set", "stream.n_windows=1")
+    rule = ("--set", "detector.count=within-margin", "--set", "detector.count.margin=0.1")
+    done = run(*command, *rule, "--out", "runs/mine")
+    assert done.code == 0, done.err
+    detector = RunFolder.open("runs/mine").read_run()["parameters"]["detector"]
+    assert detector["count"] == {"name": "within-margin", "margin": 0.1}
+    misspelt = run(*command, "--set", "detector.count=within-margins", "--out", "runs/none")
+    assert "did you mean 'within-margin'?" in misspelt.err
+
+
+@pytest.mark.usefixtures("tables")
+def test_the_verb_it_shows_is_in_the_rest_schema_and_does_what_it_says(tmp_path: Path) -> None:
+    register("Add a verb of the console")
+    store = Store(tmp_path)
+    schema = make_app(Console(store, tmp_path / "model"), Access()).openapi()
+    store.close()
+    route = schema["paths"]["/api/windows/{window}/keep"]["post"]
+    assert route["description"] == "Reject every other cluster."
+    state = State(np.array([0, 0, 1, 2, -1]))
+    verb = VERBS["keep"]
+    state.apply(verb.function(Context(state, np.zeros((5, 2))), verb.body(clusters=[2])))
+    assert [cluster.status for cluster in state.clusters.values()] == [REJECTED, OPEN, REJECTED]
