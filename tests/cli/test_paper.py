@@ -105,7 +105,7 @@ def test_json_is_alone_on_standard_output(
     assert "fitting" not in capsys.readouterr().err
     file.write_text(TALKS.replace("hello", "other"), encoding="utf-8")
     assert run("figure2", "--data", str(few_digits), *mine, "--out", str(out), "--draw") == 0
-    assert "nothing to show" in capsys.readouterr().out
+    assert "no finished run" in capsys.readouterr().out
     assert [kept] == list((out / "maps").iterdir())
 
 
@@ -116,7 +116,7 @@ def test_items_without_any_of_the_chosen_learners_show_nothing(
     few = ["--data", str(few_digits), "--learner", "dnn-ewc", "--out", str(out)]
     assert run("table2", "figure2", "figure10", "figure11", *few, "--jobs", "1") == 0
     told = capsys.readouterr()
-    assert told.out.count("nothing to show") == 4
+    assert told.out.count("no finished run") == 4
     assert "0 cells" in told.err
 
 

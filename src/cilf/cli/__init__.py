@@ -1,7 +1,7 @@
-"""The command line: arguments in, exit code out; the work is done elsewhere.
+"""The command line: it parses arguments, calls the package and prints results.
 
-One file for each group of commands. Whatever is slow to import is imported by the command that
-needs it, so that help comes at once.
+Each group of commands has a file. A command imports what is slow to import when it runs, so that
+help is printed at once.
 """
 
 from __future__ import annotations
@@ -16,21 +16,22 @@ import typer
 from typer.exceptions import TyperException
 
 from cilf.cli import bench, console, listings, paper, runs, terminal, workflow
+from cilf.cli.choices import CommandWithChoices
 from cilf.cli.options import INTERRUPTED
 from cilf.errors import CilfError
 
 DONE, FAILED, REFUSED = 0, 1, 2
 
 app = typer.Typer(
-    help="Find new classes in a stream, count them, name them, learn them, forget nothing.",
+    help="Find novel classes in unlabelled data, label them, and learn them without forgetting.",
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 for command in (runs.demo, runs.run, bench.bench, paper.paper, runs.report, listings.learners):
-    app.command()(command)
+    app.command(cls=CommandWithChoices)(command)
 app.add_typer(workflow.app)  # fit, detect, update, predict, model, rollback
 app.command()(console.console)
-app.add_typer(listings.data_app, name="data", help="List the data sets, or show the stream of one.")
+app.add_typer(listings.data_app, name="data", help="List the data sets, or show a stream.")
 
 
 def _print_version(wanted: bool) -> None:
@@ -52,7 +53,7 @@ def _options(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command and leave with its exit code."""
+    """Run a command and exit with its exit code."""
     sys.exit(_exit_code(list(sys.argv[1:] if arguments is None else arguments)))
 
 
@@ -61,16 +62,18 @@ def _exit_code(arguments: list[str]) -> int:
     try:
         return app(arguments or ["--help"], prog_name="cilf", standalone_mode=False) or DONE
     except CilfError as error:
-        terminal.problem(str(error))
+        terminal.print_error(str(error))
         return REFUSED
     except TyperException as error:
-        terminal.problem(f"{error.format_message()} ('cilf --help' lists what there is.)")
+        terminal.print_error(f"{error.format_message()} ('cilf --help' lists the commands.)")
         return REFUSED
     except KeyboardInterrupt:
         return INTERRUPTED
-    except Exception as error:  # noqa: BLE001 - the last stop: show what went wrong, tell the shell
-        if isinstance(error, OSError) and error.filename is not None:  # says all there is to know
-            terminal.problem(f"{error.filename}: {error.strerror}. Name another file or folder.")
+    except Exception as error:  # noqa: BLE001 - the outermost handler: print the traceback
+        if isinstance(error, OSError) and error.filename is not None:
+            terminal.print_error(
+                f"{error.filename}: {error.strerror}. Give another file or folder."
+            )
             return REFUSED
         traceback.print_exc()
         return FAILED

@@ -26,8 +26,10 @@ FAILED = 1
 
 
 def bench(
-    grid: Annotated[Path, typer.Argument(metavar="GRID.toml", help="What to run.")],
-    out: Annotated[Path | None, typer.Option(help="Where it goes (default: runs/GRID).")] = None,
+    grid: Annotated[Path, typer.Argument(metavar="GRID.toml", help="The grid of runs.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the runs (default: runs/GRID).")
+    ] = None,
     jobs: Jobs = None,
     engine: EngineName = "local",
     address: Address = None,
@@ -35,7 +37,7 @@ def bench(
     tensorboard: TensorBoard = False,
     as_json: Json = False,
 ) -> None:
-    """Run every cell of a grid that is not done yet; stopped or killed, it goes on."""
+    """Run the cells of a grid. The same command continues a benchmark that was stopped."""
     from cilf.benchmark.bench import Bench
     from cilf.benchmark.engines import make_engine
     from cilf.benchmark.grid import read_grid
@@ -47,27 +49,27 @@ def bench(
         require_tensorboard()
     opened = Bench.open(read_grid(grid), out or Path("runs") / grid.stem)
     run_bench(opened, runner, tensorboard=tensorboard)
-    _show(opened, grid, as_json)
+    _show_results(opened, grid, as_json)
     if opened.count("failed"):
         raise typer.Exit(FAILED)
 
 
 def run_bench(bench: Bench, engine: Engine, *, tensorboard: bool = False) -> None:
-    """Run what is not done yet, with what a person sees of it."""
-    from cilf.cli.bench_display import announce, following
+    """Run the cells that are not done yet, and show the progress."""
+    from cilf.cli.bench_display import announce_bench, follow_bench
 
-    announce(bench, engine)
+    announce_bench(bench, engine)
     try:
-        with following(bench, engine) as watch:
-            for _ in watch.events(bench.run(engine, tensorboard=tensorboard)):
+        with follow_bench(bench, engine) as display:
+            for _ in display.follow(bench.run(engine, tensorboard=tensorboard)):
                 pass
     except KeyboardInterrupt:
         done = f"{bench.count('done')} of {len(bench.states)} cells are done"
-        terminal.message(f"stopped. {done}: the same command goes on.")
+        terminal.print_message(f"stopped. {done}: the same command continues.")
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _show(bench: Bench, grid: Path, as_json: bool) -> None:
+def _show_results(bench: Bench, grid: Path, as_json: bool) -> None:
     from cilf.cli.bench_display import print_results
 
     show_failed(bench)
@@ -88,4 +90,4 @@ def _show(bench: Bench, grid: Path, as_json: bool) -> None:
 
 def show_failed(bench: Bench) -> None:
     for state in bench.with_status("failed"):
-        terminal.message(f"failed: {state.name}: {state.error} ({state.folder.error})")
+        terminal.print_message(f"failed: {state.name}: {state.error} ({state.folder.error})")

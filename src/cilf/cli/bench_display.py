@@ -1,4 +1,4 @@
-"""What a person sees while a benchmark runs: a live table, or lines where there is no terminal."""
+"""The progress and the results of a benchmark: a live table on a terminal, lines elsewhere."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from cilf.cli.terminal import message, number, print_line, print_table, stderr
+from cilf.cli.terminal import format_number, open_stderr, print_line, print_message, print_table
 
 if TYPE_CHECKING:
     from cilf.benchmark.bench import Bench, State
     from cilf.benchmark.engines import Engine, Event
     from cilf.benchmark.results import Means
 
-REDRAWN = 2  # times a second
-MOST_SHOWN = 12  # running cells; the others are counted
-MOST_SAID = 5  # lines below the table
+REFRESH_RATE = 2  # per second
+MAX_ROWS = 12  # running cells in the table; the others are counted
+MAX_MESSAGES = 5  # below the table
 
 
-def duration(seconds: float | None) -> str:
+def format_duration(seconds: float | None) -> str:
     """
-    >>> duration(8.4), duration(75), duration(7300), duration(None)
+    >>> format_duration(8.4), format_duration(75), format_duration(7300), format_duration(None)
     ('8 s', '1 min 15 s', '2 h 1 min', 'unknown')
     """
     if seconds is None:
@@ -42,93 +42,97 @@ def duration(seconds: float | None) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-def announce(bench: Bench, engine: Engine) -> None:
-    """What is to come."""
+def announce_bench(bench: Bench, engine: Engine) -> None:
+    """Print how many cells there are and how long they will take."""
     done, left = bench.count("done"), bench.count("waiting")
     parts = [f"{len(bench.states)} cells, {done} of them done already"]
     if left:
         at_once = min(left, engine.n_slots)
-        time_left = _left(bench, engine)
-        parts.append(f"{left} to run, {at_once} at once, expected time {time_left}")
-    message("; ".join(parts))
+        seconds = _format_seconds_left(bench, engine)
+        parts.append(f"{left} to run, {at_once} at once, expected time {seconds}")
+    print_message("; ".join(parts))
 
 
 @contextmanager
-def following(bench: Bench, engine: Engine) -> Iterator[BenchWatch]:
-    """Show where the cells are while they run."""
-    console = stderr()
-    watch = BenchWatch(bench, engine, live=console.is_terminal)
+def follow_bench(bench: Bench, engine: Engine) -> Iterator[BenchDisplay]:
+    """Show the progress of the cells while they run."""
+    console = open_stderr()
+    display = BenchDisplay(bench, engine, live=console.is_terminal)
     if not console.is_terminal:
-        yield watch
+        yield display
         return
     with Live(
-        get_renderable=watch.table, console=console, refresh_per_second=REDRAWN, transient=True
+        get_renderable=display.make_table,
+        console=console,
+        refresh_per_second=REFRESH_RATE,
+        transient=True,
     ):
-        yield watch
+        yield display
 
 
-class BenchWatch:
-    """Follows the events of a benchmark."""
+class BenchDisplay:
+    """Shows the events of a benchmark."""
 
     def __init__(self, bench: Bench, engine: Engine, *, live: bool) -> None:
         self._bench, self._engine, self._live = bench, engine, live
-        self._said: deque[str] = deque(maxlen=MOST_SAID)
+        self._messages: deque[str] = deque(maxlen=MAX_MESSAGES)
 
-    def events(self, events: Iterable[Event]) -> Iterator[Event]:
-        """The same events, followed."""
+    def follow(self, events: Iterable[Event]) -> Iterator[Event]:
+        """Yield the events and show them."""
         from cilf.benchmark.engines import Ended, Lost
 
         for event in events:
             state = self._bench.states[event.job.folder.name]
             if isinstance(event, Lost):
-                self._say(f"{state.name}: {event.why}; it goes on in another")
+                self._show(f"{state.name}: {event.why}; another worker continues it")
             elif isinstance(event, Ended) and state.error:
-                self._say(f"{state.name} failed: {state.error}")
+                self._show(f"{state.name} failed: {state.error}")
             elif isinstance(event, Ended) and not self._live:
-                message(f"{self._counts()}: {state.name} took {duration(state.seconds)}")
+                seconds = format_duration(state.seconds)
+                print_message(f"{self._format_counts()}: {state.name} took {seconds}")
             yield event
 
-    def _say(self, text: str) -> None:
-        """Below the table, or as a line."""
+    def _show(self, text: str) -> None:
+        """Show a message below the table, or as a line."""
         if self._live:
-            self._said.append(text)
+            self._messages.append(text)
         else:
-            message(text)
+            print_message(text)
 
-    def table(self) -> Group:
-        """The counts, and a row for each cell that runs."""
+    def make_table(self) -> Group:
+        """Make a table with the counts and a row for each running cell."""
         running = self._bench.with_status("running")
         rows = Table.grid(padding=(0, 2))
-        for state in running[:MOST_SHOWN]:
+        for state in running[:MAX_ROWS]:
             rows.add_row(*_running_row(state))
-        unseen = len(running) - MOST_SHOWN
-        rest = [f"and {unseen} more"] if unseen > 0 else []
-        return Group(Text(self._counts()), rows, *map(Text, [*rest, *self._said]))
+        n_more = len(running) - MAX_ROWS
+        more = [f"and {n_more} more"] if n_more > 0 else []
+        return Group(Text(self._format_counts()), rows, *map(Text, [*more, *self._messages]))
 
-    def _counts(self) -> str:
+    def _format_counts(self) -> str:
         bench = self._bench
         parts = [
             f"{bench.count('done')} of {len(bench.states)} cells done",
             f"{bench.count('running')} running",
             f"{bench.count('failed')} failed",
-            f"time left {_left(bench, self._engine)}",
+            f"time left {_format_seconds_left(bench, self._engine)}",
         ]
         return ", ".join(parts)
 
 
-def _left(bench: Bench, engine: Engine) -> str:
+def _format_seconds_left(bench: Bench, engine: Engine) -> str:
     seconds = bench.seconds_left(engine.n_slots)
-    return duration(seconds) if seconds is None else f"about {duration(seconds)}"
+    return format_duration(None) if seconds is None else f"about {format_duration(seconds)}"
 
 
 def _running_row(state: State) -> tuple[str, str, str]:
     done, planned = state.windows()
     windows = f"window {min(done + 1, planned)} of {planned}" if planned else "starting"
-    return escape(state.name), windows, duration(time.monotonic() - state.since)
+    return escape(state.name), windows, format_duration(time.monotonic() - state.since)
 
 
 def print_results(bench: Bench) -> None:
-    """A row for each kind of cell: means over the seeds that are done."""
+    """Print means over seeds, with a row for each setting; settings that agree are printed once."""
     from cilf.benchmark.results import means
     from cilf.evaluate.metric_table import shown_in
 
@@ -142,9 +146,9 @@ def print_results(bench: Bench) -> None:
         "scenario": [row.scenario for row in found],
         "changed": [" ".join(c for c in row.changed if c not in common) for row in found],
     }
-    told = {name: column for name, column in names.items() if len(set(column)) > 1}
-    told = told or {"learner": names["learner"]}
-    same = [column[0] for name, column in names.items() if name not in told]
+    differing = {name: column for name, column in names.items() if len(set(column)) > 1}
+    differing = differing or {"learner": names["learner"]}
+    same = [column[0] for name, column in names.items() if name not in differing]
     print_line(" ".join([*filter(None, same), *sorted(common)]))
     shown = {
         name: metric
@@ -152,10 +156,10 @@ def print_results(bench: Bench) -> None:
         if any(name in row.summary for row in found)
     }
     scores = [_scores(row, shown) for row in found]
-    rows = [(*texts, *row) for *texts, row in zip(*told.values(), scores, strict=True)]
-    print_table((*told, "seeds", *(m.title for m in shown.values()), "seconds"), rows)
+    rows = [(*texts, *row) for *texts, row in zip(*differing.values(), scores, strict=True)]
+    print_table((*differing, "seeds", *(m.title for m in shown.values()), "seconds"), rows)
 
 
 def _scores(row: Means, names: Iterable[str]) -> tuple[str, ...]:
-    values = (number(row.summary.get(name, math.nan)) for name in names)
+    values = (format_number(row.summary.get(name, math.nan)) for name in names)
     return str(row.n_seeds), *values, f"{row.summary['seconds']:.1f}"

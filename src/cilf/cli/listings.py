@@ -1,4 +1,4 @@
-"""``cilf learners`` and ``cilf data``: what there is."""
+"""``cilf learners`` and ``cilf data``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cilf.cli import terminal
+from cilf.cli.choices import CommandWithChoices
 from cilf.cli.options import (
     ContentColumn,
     ImageSize,
@@ -17,8 +18,8 @@ from cilf.cli.options import (
     Scenario,
     SkipBad,
     TestShare,
-    given,
     require_outside,
+    select_given,
 )
 from cilf.errors import BadConfig
 
@@ -34,21 +35,23 @@ def learners(as_json: Json = False) -> None:
 
     if as_json:
         described = [
-            {"name": name, "about": _first_line(made_by), "parameters": to_json(made_by())}
-            for name, made_by in LEARNERS.items()
+            {"name": name, "about": _first_line(learner), "parameters": to_json(learner())}
+            for name, learner in LEARNERS.items()
         ]
         terminal.print_json(described)
     else:
-        rows = [(name, _first_line(made_by)) for name, made_by in LEARNERS.items()]
-        terminal.print_table(("learner", "what it does"), rows)
+        rows = [(name, _first_line(learner)) for name, learner in LEARNERS.items()]
+        terminal.print_table(("learner", "description"), rows)
 
+
+PLAN_COLUMNS = ("window", "instances", "known", "novel classes (instances)", "vanished")
 
 data_app = typer.Typer(invoke_without_command=True)
 
 
 @data_app.callback()
 def data(context: typer.Context, as_json: Json = False) -> None:
-    """List the data sets: what they are, and whether they are here."""
+    """List the data sets, and whether they are on this machine."""
     from cilf.data.listing import list_datasets
     from cilf.data.readers import describe_readers
 
@@ -59,7 +62,7 @@ def data(context: typer.Context, as_json: Json = False) -> None:
         terminal.print_json([entry.to_json() for entry in sets])
         return
     terminal.print_table(
-        ("data set", "classes", "instance", "train", "test", "where", "what it is"),
+        ("data set", "classes", "instance", "train", "test", "where", "description"),
         [entry.to_row() for entry in sets],
     )
     terminal.print_line(
@@ -67,15 +70,19 @@ def data(context: typer.Context, as_json: Json = False) -> None:
     )
 
 
-@data_app.command()
+@data_app.command(cls=CommandWithChoices)
 def show(
-    name: Annotated[str, typer.Argument(metavar="NAME|PATH", help="A data set.")],
+    name: Annotated[str, typer.Argument(metavar="NAME|PATH", help="Name or path of a data set.")],
     scenario: Scenario = "multiple",
-    seed: Annotated[int, typer.Option(help="Decides the stream.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the stream.")] = 0,
     scale: Scale = None,
     changes: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="K=V", help="Change the stream (stream.n_quiet=1)."),
+        typer.Option(
+            "--set",
+            metavar="K=V",
+            help="Set a parameter of the stream (stream.n_quiet=1). Repeatable.",
+        ),
     ] = None,
     label: LabelColumn = None,
     column: ContentColumn = None,
@@ -84,11 +91,11 @@ def show(
     test_share: TestShare = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Where the picture goes (default: runs/DATA-SCENARIO-seedSEED.png)."),
+        typer.Option(help="File of the map (default: runs/DATA-SCENARIO-seedSEED.png)."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Print the plan of a stream, and draw its map: class by window."""
+    """Print the plan of a stream, and plot its map: class by window."""
     from cilf.benchmark import RunConfig
     from cilf.benchmark.config import data_file_name, parse_changes
     from cilf.report.stream_map import plan_rows, write_stream_map
@@ -99,32 +106,32 @@ def show(
         scenario=scenario,
         seed=seed,
         scale=scale,
-        stream=_of_stream(parse_changes(changes or ())),
-        loading=given(
+        stream=_require_stream(parse_changes(changes or ())),
+        loading=select_given(
             label=label, column=column, size=size, skip_bad=skip_bad, test_share=test_share
         ),
     )
-    picture = out or Path("runs") / f"{data_file_name(name)}-{scenario}-seed{seed}.png"
-    require_outside(name, picture)
-    with terminal.progress():
+    path = out or Path("runs") / f"{data_file_name(name)}-{scenario}-seed{seed}.png"
+    require_outside(name, path)
+    with terminal.show_progress():
         dataset = config.load()
     stream = config.make_stream(dataset)
-    write_stream_map(stream, picture)
+    write_stream_map(stream, path)
     rows = plan_rows(stream)
     if as_json:
         plan = [row._asdict() for row in rows]
         about = {"name": dataset.name, **dataset.describe(), "preset": config.preset_name}
-        terminal.print_json({"data": about, "plan": plan, "map": str(picture)})
+        terminal.print_json({"data": about, "plan": plan, "map": str(path)})
         return
-    terminal.print_line(f"{config.preset_name}, seed {seed}: {_counted(dataset)}")
-    terminal.print_plan(map(_plan_row, rows))
-    terminal.print_line(f"map: {picture}")
+    terminal.print_line(f"{config.preset_name}, seed {seed}: {_describe(dataset)}")
+    terminal.print_table(PLAN_COLUMNS, map(_plan_row, rows))
+    terminal.print_line(f"map: {path}")
 
 
-def _counted(dataset: Dataset) -> str:
+def _describe(dataset: Dataset) -> str:
     rows = f"{len(dataset.train):,} training and {len(dataset.test):,} test rows"
-    drawn = f", {dataset.n_drawn} of which the seed draws" if dataset.n_drawn else ""
-    return f"{dataset.name} has {rows} of {len(dataset.classes)} classes{drawn}"
+    chosen = f"; the seed chooses {dataset.n_drawn} of them" if dataset.n_drawn else ""
+    return f"{dataset.name} has {rows} of {len(dataset.classes)} classes{chosen}"
 
 
 def _plan_row(row: PlanRow) -> tuple[str, str, str, str, str]:
@@ -134,11 +141,11 @@ def _plan_row(row: PlanRow) -> tuple[str, str, str, str, str]:
     return window, f"{row.n_instances:,}", str(row.n_known), new, gone
 
 
-def _of_stream(changes: tuple[dict[str, Any], dict[str, Any]]) -> dict[str, Any]:
+def _require_stream(changes: tuple[dict[str, Any], dict[str, Any]]) -> dict[str, Any]:
     of_learner, of_stream = changes
     if of_learner:
         first = next(iter(of_learner))
-        raise BadConfig(f"--set {first} is for a learner: here only stream.NAME=VALUE can be set.")
+        raise BadConfig(f"--set {first} is a parameter of a learner: give stream.NAME=VALUE here.")
     return of_stream
 
 

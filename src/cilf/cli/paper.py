@@ -22,24 +22,27 @@ if TYPE_CHECKING:
 def paper(
     items: Annotated[
         list[str],
-        typer.Argument(metavar="ITEM...", help="table2 ... table5, figure2, figure4 ... or all."),
+        typer.Argument(metavar="ITEM...", help="Tables and figures: {items}, or all."),
     ],
-    scale: Annotated[str, typer.Option(help="smoke, cpu or paper.")] = "smoke",
+    scale: Annotated[str, typer.Option(help="Size of the streams. One of: {scales}.")] = "smoke",
     out: Annotated[
-        Path | None, typer.Option(help="Where it goes (default: runs/paper-SCALE).")
+        Path | None, typer.Option(help="Folder of the files and runs (default: runs/paper-SCALE).")
     ] = None,
     data: Annotated[
-        list[str] | None, typer.Option(help="In place of the paper's data sets; may be repeated.")
+        list[str] | None, typer.Option(help="Data set that replaces the paper's. Repeatable.")
     ] = None,
     seed: Annotated[
-        list[int] | None, typer.Option(help="In place of the scale's seeds; may be repeated.")
+        list[int] | None, typer.Option(help="Seed that replaces those of the scale. Repeatable.")
     ] = None,
     learner: Annotated[
         list[str] | None,
-        typer.Option(help="Only these of the paper's; FILE.py:CLASS adds your own. Repeatable."),
+        typer.Option(
+            help="Learner of the paper to run (default: all). FILE.py:CLASS adds your own to each "
+            "comparison. Repeatable."
+        ),
     ] = None,
     draw: Annotated[
-        bool, typer.Option("--draw", help="Run nothing: make them of the runs that are there.")
+        bool, typer.Option("--draw", help="Run nothing; use the finished runs.")
     ] = False,
     jobs: Jobs = None,
     engine: EngineName = "local",
@@ -47,7 +50,7 @@ def paper(
     gpu_share: GpuShare = None,
     as_json: Json = False,
 ) -> None:
-    """Make tables and figures of the paper: run what is missing, then draw."""
+    """Reproduce tables and figures of the paper: run the missing runs, then write the files."""
     from cilf.benchmark.engines import make_engine
     from cilf.benchmark.paper.items import select_items
     from cilf.benchmark.paper.make import open_bench, write_items
@@ -62,26 +65,29 @@ def paper(
         runner.check()
         _announce_models(wanted, setup, bench)
         run_bench(bench, runner)
-    with terminal.progress(), terminal.aside():
+    with terminal.show_progress(), terminal.redirect_prints():
         written = list(write_items(wanted, setup, out, fit=not draw))
-    _show(bench, written, as_json)
+    _show_items(bench, written, as_json)
     if bench.count("failed"):
         raise typer.Exit(FAILED)
 
 
 def _announce_models(items: Mapping[str, Item], setup: Setup, bench: Bench) -> None:
-    """What is fitted besides the cells; fitting is a part of a run, whose time is known."""
-    from cilf.cli.bench_display import duration
+    """Print how many models are fitted besides the cells, and how long that takes at most."""
+    from cilf.cli.bench_display import format_duration
 
     cells = [cell for item in items.values() for cell in item.models(setup)]
     if cells:
         times = [bench.run_time.expected(cell.config(setup, setup.all_seeds[0])) for cell in cells]
         known = [seconds for seconds in times if seconds is not None]
-        most = f"at most {duration(sum(known))}" if len(known) == len(times) else duration(None)
-        terminal.message(f"{len(cells)} models to fit besides the cells; expected time {most}")
+        total = sum(known) if len(known) == len(times) else None
+        most = format_duration(total) if total is None else f"at most {format_duration(total)}"
+        terminal.print_message(
+            f"{len(cells)} models to fit besides the cells; expected time {most}"
+        )
 
 
-def _show(bench: Bench, written: list[WrittenItem], as_json: bool) -> None:
+def _show_items(bench: Bench, written: list[WrittenItem], as_json: bool) -> None:
     show_failed(bench)
     if as_json:
         items = {item.name: item.to_json() for item in written}
@@ -89,7 +95,7 @@ def _show(bench: Bench, written: list[WrittenItem], as_json: bool) -> None:
         terminal.print_json({"out": str(bench.out), "items": items, "failed": failed})
         return
     for item in written:
-        missing = f" ({item.n_missing} runs are missing)" if item.n_missing else ""
-        names = ", ".join(path.name for path in item.files) or "nothing to show"
+        missing = f" ({item.n_missing} runs missing)" if item.n_missing else ""
+        names = ", ".join(path.name for path in item.files) or "no finished run"
         terminal.print_line(f"{item.name}: {item.title}{missing}: {names}")
     terminal.print_line(f"{len(written)} items: {bench.out}")

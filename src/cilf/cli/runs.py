@@ -20,11 +20,11 @@ from cilf.cli.options import (
     SkipBad,
     TensorBoard,
     TestShare,
-    given,
     require_outside,
+    select_given,
 )
 from cilf.errors import BadConfig
-from cilf.query.strategies import RANDOM, STRATEGIES
+from cilf.query.strategies import RANDOM
 
 if TYPE_CHECKING:
     from cilf.benchmark import RunConfig
@@ -35,10 +35,10 @@ DEMO_OUT = Path("runs/demo")
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Where the run goes.")] = DEMO_OUT,
+    out: Annotated[Path, typer.Option(help="Folder of the run.")] = DEMO_OUT,
     as_json: Json = False,
 ) -> None:
-    """Watch the whole loop on handwritten digits; takes seconds, and ends with a report."""
+    """Run CILF on a stream of handwritten digits, and write a report. Takes seconds."""
     from cilf.benchmark import RunConfig
 
     config = RunConfig.of(
@@ -48,42 +48,47 @@ def demo(
         seed=DEMO_SEED,
         stream={"n_quiet": 1, "n_vanishing": 1},
     )
-    _refuse_to_replace_another(config, out)
-    _run(config, out, overwrite=True, as_json=as_json, go_on="'cilf demo' starts afresh.")
+    _require_demo(config, out)
+    _run(config, out, overwrite=True, as_json=as_json, hint="'cilf demo' starts anew.")
 
 
 def run(
     learner: Annotated[
-        str, typer.Option(help="See 'cilf learners'; or your own: path/to/file.py:Class.")
+        str,
+        typer.Option(help="Name of a learner ('cilf learners' lists them), or FILE.py:CLASS."),
     ] = "cilf",
     data: Annotated[
-        str, typer.Option(help="A name ('cilf data' lists them), hf:ID, a folder or a file.")
+        str,
+        typer.Option(help="Name of a data set ('cilf data' lists them), hf:ID, folder or file."),
     ] = "digits",
     scenario: Scenario = "multiple",
-    seed: Annotated[int, typer.Option(help="Decides the stream and the learner.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the stream and the learner.")] = 0,
     scale: Scale = None,
     query: Annotated[
         str,
         typer.Option(
             metavar="SHARE|BUDGET|self",
-            help="Labels to ask for: 0.2 is a share of the instances believed new (1.0: all), 5 "
-            "is so many for each new cluster, 'self' asks nobody and makes up names.",
+            help="Labels to query in each window: a share of the instances found novel (0.2), or a "
+            "number for each cluster (5). With 'self' the learner names the clusters itself.",
         ),
     ] = "1.0",
     n_novel: Annotated[
         str | None,
-        typer.Option(help="Tell the learner how many new classes: a number, or 'true'."),
+        typer.Option(
+            help="Number of novel classes in each window, or 'true' for the true number "
+            "(default: estimated)."
+        ),
     ] = None,
     strategy: Annotated[
         str,
-        typer.Option(help=f"Which instances to query: {', '.join(STRATEGIES)}."),
+        typer.Option(help="How to choose the instances to query. One of: {strategies}."),
     ] = RANDOM,
     propagate: Annotated[
         float | None,
         typer.Option(
             metavar="PURITY",
-            help="Teach the rest of a cluster too if at least this share of its answers (three or "
-            "more) agree, such as 0.8.",
+            help="Propagate the answers to the rest of a cluster if at least this share of them "
+            "agree, such as 0.8.",
         ),
     ] = None,
     changes: Changes = None,
@@ -94,19 +99,21 @@ def run(
     test_share: TestShare = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Where the run goes (default: runs/LEARNER-DATA-SCENARIO-seedSEED)."),
+        typer.Option(help="Folder of the run (default: runs/LEARNER-DATA-SCENARIO-seedSEED)."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a stopped run.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an older run.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped run.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the run in the folder.")
+    ] = False,
     tensorboard: TensorBoard = False,
     as_json: Json = False,
 ) -> None:
-    """Run one learner on one stream; keeps records, pictures and checkpoints in a folder."""
+    """Run a learner on a stream, and write records, snapshots and a report to a folder."""
     from cilf.benchmark import RunConfig
     from cilf.benchmark.config import parse_changes, parse_query
 
     if resume and overwrite:
-        raise BadConfig("--resume keeps the older run and --overwrite replaces it: give one.")
+        raise BadConfig("--resume continues a run and --overwrite replaces it: give one of them.")
     parameters, stream = parse_changes(changes or ())
     config = RunConfig.of(
         learner=learner,
@@ -115,18 +122,18 @@ def run(
         seed=seed,
         scale=scale,
         query=parse_query(query),
-        n_novel=_count(n_novel),
+        n_novel=_parse_n_novel(n_novel),
         strategy=strategy,
         propagate=propagate,
         parameters=parameters,
         stream=stream,
-        loading=given(
+        loading=select_given(
             label=label, column=column, size=size, skip_bad=skip_bad, test_share=test_share
         ),
     )
     folder = out or Path("runs") / config.title
     require_outside(data, folder)
-    go_on = f"Finished windows are kept in {folder}: the same command with --resume goes on."
+    hint = f"{folder} holds the finished windows: continue with the same command and --resume."
     _run(
         config,
         folder,
@@ -134,15 +141,17 @@ def run(
         overwrite=overwrite,
         tensorboard=tensorboard,
         as_json=as_json,
-        go_on=go_on,
+        hint=hint,
     )
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run, or a folder of runs.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder of a run or of several runs.")
+    ],
     as_json: Json = False,
 ) -> None:
-    """Write tables (md, csv, tex) and report.html of the runs in a folder."""
+    """Write tables (md, csv, tex) and report.html for the runs in a folder."""
     from cilf.report import write_report
 
     page = write_report(folder)
@@ -152,22 +161,22 @@ def report(
         terminal.print_line(str(page))
 
 
-def _count(n_novel: str | None) -> int | str | None:
+def _parse_n_novel(n_novel: str | None) -> int | str | None:
     try:
         return None if n_novel is None else int(n_novel)
     except ValueError:
         return n_novel
 
 
-def _refuse_to_replace_another(config: RunConfig, out: Path) -> None:
-    """The demo may replace an earlier demo, not somebody's results."""
+def _require_demo(config: RunConfig, out: Path) -> None:
+    """Refuse to replace anything but an earlier demo."""
     from cilf.evaluate import RunFolder
 
     folder = RunFolder(out)
     run = folder.read_run() if folder.exists() else {}
     names = {name: getattr(config, name) for name in ("learner", "data", "scenario", "scale")}
     if run and {name: run.get(name) for name in names} != names:
-        raise BadConfig(f"{out} holds another run: name a folder of its own for the demo.")
+        raise BadConfig(f"{out} holds another run: give the demo a folder of its own.")
 
 
 def _run(
@@ -178,7 +187,7 @@ def _run(
     overwrite: bool = False,
     tensorboard: bool = False,
     as_json: bool = False,
-    go_on: str,
+    hint: str,
 ) -> None:
     from cilf.benchmark import Cell
     from cilf.evaluate import RunFolder
@@ -186,22 +195,22 @@ def _run(
 
     if tensorboard:
         require_tensorboard()
-    with terminal.progress():
+    with terminal.show_progress():
         cell = Cell.build(config)
-    coming = cell.run(out, resume=resume, overwrite=overwrite)
+    records = cell.run(out, resume=resume, overwrite=overwrite)
     if tensorboard:
-        coming = logged(coming, RunFolder(out).tensorboard)
-    terminal.message(
-        f"{config.learner} on {config.data}: {len(cell.stream.plan.initial)} classes to start "
-        f"with, then {len(cell.stream)} windows"
+        records = logged(records, RunFolder(out).tensorboard)
+    terminal.print_message(
+        f"{config.learner} on {config.data}: {len(cell.stream.plan.initial)} initial "
+        f"classes, {len(cell.stream)} windows"
     )
     try:
-        with terminal.progress_of(len(cell.stream)) as watch, terminal.aside():
-            records = list(watch.windows(coming))
+        with terminal.show_window_progress(len(cell.stream)) as windows, terminal.redirect_prints():
+            finished = list(windows.follow(records))
     except KeyboardInterrupt:
-        terminal.message(f"stopped. {go_on}")
+        terminal.print_message(f"stopped. {hint}")
         raise typer.Exit(INTERRUPTED) from None
-    _show(records, out, _write_page(out), as_json)
+    _show(finished, out, _write_page(out), as_json)
 
 
 def _write_page(out: Path) -> Path | None:
@@ -209,8 +218,8 @@ def _write_page(out: Path) -> Path | None:
 
     try:
         return write_report(out)
-    except BadConfig as missing:  # the packages that reports need are an extra
-        terminal.message(f"no report.html: {missing}")
+    except BadConfig as missing:
+        terminal.print_message(f"no report.html: {missing}")
         return None
 
 
@@ -230,5 +239,5 @@ def _show(records: list[WindowRecord], out: Path, page: Path | None, as_json: bo
         )
         return
     terminal.print_windows(records)
-    terminal.print_line(terminal.in_one_line(summary))
+    terminal.print_line(terminal.format_summary(summary))
     terminal.print_line(f"report: {page}" if page else f"run: {out}")

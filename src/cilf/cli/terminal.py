@@ -1,4 +1,4 @@
-"""What the command line shows: results on standard output, everything else on standard error."""
+"""Terminal output: results on standard output, messages and progress on standard error."""
 
 from __future__ import annotations
 
@@ -20,14 +20,6 @@ from cilf.core import WindowRecord
 from cilf.core.notices import LOGGER
 from cilf.core.progress import listening
 
-COLUMNS = (
-    "window", "true\nK", "found\nK", "NA", "Macro-F", "Micro-F", "AUROC",
-    "hold-out\nold", "hold-out\nnew",
-)  # fmt: skip
-LEGEND = (
-    "K: new classes in the window. NA: share put where it belongs, known and new counting half "
-    "each. Hold-out: accuracy on instances never shown, of the first classes and of later ones."
-)
 UNDEFINED = "\N{EN DASH}"
 
 
@@ -35,39 +27,40 @@ def _stdout() -> Console:
     return Console(highlight=False, soft_wrap=True)
 
 
-def stderr() -> Console:
-    """Where a person who waits looks."""
+def open_stderr() -> Console:
+    """Open the console for messages and progress."""
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
-def message(text: str) -> None:
-    """A line for the person who waits."""
-    stderr().print(escape(text))
+def print_message(text: str) -> None:
+    """Print a line on standard error."""
+    open_stderr().print(escape(text))
 
 
-def problem(text: str) -> None:
-    """The one line that says why nothing came of it."""
-    stderr().print(f"[red]error:[/red] {escape(' '.join(text.split()))}")
+def print_error(text: str) -> None:
+    """Print an error as one line on standard error."""
+    open_stderr().print(f"[red]error:[/red] {escape(' '.join(text.split()))}")
 
 
 def print_line(text: str) -> None:
+    """Print a line of the result."""
     _stdout().print(escape(text))
 
 
 @contextmanager
-def aside() -> Iterator[None]:
-    """What a learner of somebody's prints goes to standard error: the output is ours."""
+def redirect_prints() -> Iterator[None]:
+    """Send what a user's learner prints to standard error: standard output holds the result."""
     with redirect_stdout(sys.stderr):
         yield
 
 
 def print_json(document: Any) -> None:
-    """One JSON document, with null where a number is undefined."""
-    sys.stdout.write(json.dumps(_defined(document), indent=1, allow_nan=False) + "\n")
+    """Print one JSON document; an undefined number is null."""
+    sys.stdout.write(json.dumps(_replace_nan(document), indent=1, allow_nan=False) + "\n")
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Rows of text."""
+    """Print rows of text under column heads."""
     table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for row in rows:
         table.add_row(*(escape(cell) for cell in row))
@@ -75,108 +68,97 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 
 def print_windows(records: Iterable[WindowRecord]) -> None:
-    """One row for each window."""
+    """Print a row of metrics for each window, and what the metrics mean."""
+    from cilf.evaluate.metric_table import shown_in, value_after
+
+    shown = shown_in("windows")
+    meanings = [f"{metric.title}: {metric.meaning}" for metric in shown.values()]
     table = Table(
         box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True,
-        caption=LEGEND, caption_justify="left",
+        caption=" ".join(["K: Number of novel classes.", *meanings]), caption_justify="left",
     )  # fmt: skip
-    for name in COLUMNS:
-        table.add_column(name, justify="right")
+    for title in ("window", "true K", "found K", *(metric.title for metric in shown.values())):
+        table.add_column(title.replace(" ", "\n"), justify="right")
     for record in records:
-        table.add_row(*_window_row(record))
+        colour = "green" if record.n_novel_found == record.n_novel_true else "yellow"
+        table.add_row(
+            str(record.window),
+            str(record.n_novel_true),
+            f"[{colour}]{record.n_novel_found}[/{colour}]",
+            *(format_number(value_after(name, record)) for name in shown),
+        )
     Console(highlight=False).print(table)
 
 
-def print_plan(rows: Iterable[tuple[str, str, str, str, str]]) -> None:
-    """One row for each window of a stream, the initial training data first."""
-    print_table(("window", "instances", "known", "new classes (instances)", "gone"), rows)
+def format_summary(summary: Mapping[str, float]) -> str:
+    """Format the summary of a run as one line."""
+    from cilf.evaluate.metric_table import shown_in
 
-
-def _window_row(record: WindowRecord) -> list[str]:
-    from cilf.evaluate.metrics import mean  # not at the top: it brings torch along
-
-    new = mean(value for group, value in record.holdout_accuracy.items() if group > 0)
-    found = str(record.n_novel_found)
-    exact = record.n_novel_found == record.n_novel_true
-    scores = (record.na, record.macro_f, record.micro_f, record.auroc)
-    return [
-        str(record.window),
-        str(record.n_novel_true),
-        f"[green]{found}[/green]" if exact else f"[yellow]{found}[/yellow]",
-        *(number(score) for score in (*scores, record.holdout_accuracy.get(0, math.nan), new)),
+    metrics = [
+        f"{metric.title} {format_number(summary[name])}"
+        for name, metric in shown_in("bench").items()
+        if name in summary
     ]
+    return " · ".join([*metrics, _format_labels(summary), f"{summary['seconds']:.1f} s"])
 
 
-def in_one_line(summary: Mapping[str, float]) -> str:
-    """The means of a run, and how it ended."""
-    n_windows = summary["n_windows"]
-    parts = (
-        f"mean NA {number(summary['na'])}",
-        f"AUROC {number(summary['auroc'])}",
-        f"K exact in {round(summary['k_exact'] * n_windows)} of {n_windows} windows",
-        f"hold-out old {number(summary['holdout_first'])}, new {number(summary['holdout_new'])}",
-        _labels(summary),
-        f"{summary['seconds_detect'] + summary['seconds_update']:.1f} s",
-    )
-    return " · ".join(parts)
-
-
-def _labels(summary: Mapping[str, float]) -> str:
+def _format_labels(summary: Mapping[str, float]) -> str:
+    queried = f"{summary['n_queried']} labels queried"
     if not summary["n_propagated"]:
-        return f"{summary['n_queried']} labels"
-    right = number(summary["propagated_right"])
-    return f"{summary['n_queried']} labels, {summary['n_propagated']} inferred ({right} right)"
+        return queried
+    right = format_number(summary["propagated_right"])
+    return f"{queried}, {summary['n_propagated']} propagated ({right} right)"
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """
-    >>> number(0.5), number(float("nan"))
+    >>> format_number(0.5), format_number(float("nan"))
     ('0.500', '–')
     """
     return UNDEFINED if math.isnan(value) else f"{value:.3f}"
 
 
-class _Notices(logging.Handler):
-    """Shows what the package has to say as lines for the person who waits."""
+class _NoticeHandler(logging.Handler):
+    """Prints the notices of the package as messages."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        message(record.getMessage())
+        print_message(record.getMessage())
 
 
 def show_notices() -> None:
-    """Have notices of the package shown as messages, once each."""
-    if not any(isinstance(handler, _Notices) for handler in LOGGER.handlers):
-        LOGGER.addHandler(_Notices())
+    """Print the notices of the package as messages from now on."""
+    if not any(isinstance(handler, _NoticeHandler) for handler in LOGGER.handlers):
+        LOGGER.addHandler(_NoticeHandler())
     LOGGER.propagate = False
 
 
 @contextmanager
-def progress() -> Iterator[Progress]:
-    """A bar for what is done right now, on a terminal."""
-    bars = _bars()
-    with bars, listening(_Stage(bars)):
+def show_progress() -> Iterator[Progress]:
+    """Show a bar for the current stage, if standard error is a terminal."""
+    bars = _make_bars()
+    with bars, listening(_StageBar(bars)):
         yield bars
 
 
 @contextmanager
-def progress_of(n_windows: int) -> Iterator[Watch]:
-    """Bars while a run is on: its windows, and what it does right now."""
-    bars = _bars()
-    watch = Watch(bars, n_windows)
-    with bars, listening(_Stage(bars)):
-        yield watch
+def show_window_progress(n_windows: int) -> Iterator[WindowProgress]:
+    """Show a bar for the windows of a run, and one for the current stage."""
+    bars = _make_bars()
+    windows = WindowProgress(bars, n_windows)
+    with bars, listening(_StageBar(bars)):
+        yield windows
 
 
-def _bars() -> Progress:
-    console = stderr()
+def _make_bars() -> Progress:
+    console = open_stderr()
     return Progress(
         TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(),
         TimeElapsedColumn(), console=console, transient=True, disable=not console.is_terminal,
     )  # fmt: skip
 
 
-class _Stage:
-    """The bar of the stage that reports progress; gone as soon as the stage is done."""
+class _StageBar:
+    """The bar of the current stage; it disappears when the stage ends."""
 
     def __init__(self, bars: Progress) -> None:
         self._bars = bars
@@ -188,34 +170,33 @@ class _Stage:
         )
 
 
-class Watch:
-    """Follows a run: bars on a terminal, one line for each window elsewhere."""
+class WindowProgress:
+    """The progress of a run: a bar on a terminal, one line for each window elsewhere."""
 
     def __init__(self, bars: Progress, n_windows: int) -> None:
         self._bars = bars
         self._n_windows = n_windows
         self._windows = bars.add_task("windows", total=n_windows)
 
-    def windows(self, records: Iterable[WindowRecord]) -> Iterator[WindowRecord]:
-        """The same records, followed."""
+    def follow(self, records: Iterable[WindowRecord]) -> Iterator[WindowRecord]:
+        """Yield the records and show the progress."""
         for record in records:
             self._bars.update(self._windows, completed=record.window)
             if self._bars.disable:
-                message(
-                    f"window {record.window} of {self._n_windows}: {record.n_novel_true} new "
-                    f"classes, {record.n_novel_found} found, {record.n_queried} labels asked for"
-                    f"{_unasked(record)}"
-                )
+                print_message(self._format(record))
             yield record
 
+    def _format(self, record: WindowRecord) -> str:
+        propagated = f", {record.n_propagated} propagated" if record.n_propagated else ""
+        return (
+            f"window {record.window} of {self._n_windows}: {record.n_novel_true} novel classes, "
+            f"{record.n_novel_found} found, {record.n_queried} labels queried{propagated}"
+        )
 
-def _unasked(record: WindowRecord) -> str:
-    return f", {record.n_propagated} inferred" if record.n_propagated else ""
 
-
-def _defined(value: Any) -> Any:
+def _replace_nan(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(key): _defined(inner) for key, inner in value.items()}
+        return {str(key): _replace_nan(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_defined(inner) for inner in value]
+        return [_replace_nan(inner) for inner in value]
     return None if isinstance(value, float) and math.isnan(value) else value

@@ -18,8 +18,8 @@ from cilf.cli.options import (
     LabelColumn,
     SkipBad,
     TestShare,
-    given,
     require_outside,
+    select_given,
 )
 from cilf.errors import BadConfig
 
@@ -70,13 +70,13 @@ def fit(
     from cilf import workflow
 
     require_outside(data, out)
-    with terminal.progress():
+    with terminal.show_progress():
         fitted = workflow.fit(
             data,
             out,
             learner=learner,
             parameters={"seed": seed} | _parse_parameters(changes or []),
-            loading=given(
+            loading=select_given(
                 label=label, column=column, size=size, test_share=test_share, skip_bad=skip_bad
             ),
             again=again,
@@ -90,13 +90,13 @@ def fit(
     terminal.print_table(
         ("class", "training", "held out", "accuracy"),
         [
-            (name, str(learned.get(name, 0)), str(score.n), terminal.number(score.after))
+            (name, str(learned.get(name, 0)), str(score.n), terminal.format_number(score.after))
             for name, score in fitted.accuracy.items()
         ],
     )
     terminal.print_line(
         f"{out}: version {fitted.event.version}, {len(learned)} classes from {fitted.n_labels} "
-        f"instances, accuracy on held-out instances {terminal.number(fitted.mean_accuracy)}"
+        f"instances, accuracy on held-out instances {terminal.format_number(fitted.mean_accuracy)}"
     )
 
 
@@ -123,7 +123,7 @@ def detect(
     from cilf import workflow
 
     require_outside(Path(data), out)
-    with terminal.progress():
+    with terminal.show_progress():
         findings = workflow.detect(
             model, data, out,
             n_novel=n_novel, column=column, skip_bad=skip_bad, seen=seen or (), overwrite=overwrite,
@@ -165,9 +165,9 @@ def update(
     """Update a model with the labels of a person."""
     from cilf import workflow
 
-    limit = given(tolerance=tolerance)
+    limit = select_given(tolerance=tolerance)
     try:
-        with terminal.progress():
+        with terminal.show_progress():
             about, named = workflow.read_labels(labels, findings)
             updated = workflow.update(
                 model, about, named, source=labels, force=force, note=note, **limit
@@ -192,7 +192,7 @@ def predict(
 
     if out is not None:
         require_outside(Path(data), out)
-    with terminal.progress():
+    with terminal.show_progress():
         predicted = workflow.predict(model, data, column=column, skip_bad=skip_bad)
     if out is not None:
         predicted.write(out)
@@ -337,7 +337,7 @@ def _show_update(updated: UpdateResult, model: Path, as_json: bool) -> None:
 
 
 def _cells(score: Score) -> tuple[str, str, str]:
-    return str(score.n), terminal.number(score.before), terminal.number(score.after)
+    return str(score.n), terminal.format_number(score.before), terminal.format_number(score.after)
 
 
 def _describe_loss(loss: float) -> str:

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from cilf.cli import terminal
+from cilf.core import WindowRecord
+from cilf.core.notices import notice
+from cilf.evaluate import summarize
+from cilf.evaluate.metric_table import METRICS, Metric, shown_in
+
+
+def record(window: int, **values: Any) -> WindowRecord:
+    numbers: dict[str, Any] = dict.fromkeys((field.name for field in fields(WindowRecord)), 0)
+    empty: dict[str, Any] = {"named": {}, "extra": {}, "holdout_classes": {0: 3, 1: 2}}
+    holdout = {"holdout_accuracy": {0: 0.9, 1: 0.7}}
+    return WindowRecord(**numbers | empty | holdout | {"window": window} | values)
+
+
+def test_a_table_of_windows_shows_the_metrics_of_the_table(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = Metric("Luck", "How lucky it was.", lambda outcome: 0.0, shown=("windows", "bench"))
+    monkeypatch.setitem(METRICS, "luck", new)
+    terminal.print_windows([record(1, na=0.5, extra={"luck": 0.777})])
+    printed = capsys.readouterr().out
+    assert all(word in printed for m in shown_in("windows").values() for word in m.title.split())
+    assert "0.777" in printed
+    assert "How lucky it was." in " ".join(printed.split())
+
+
+def test_a_summary_is_one_line_of_the_metrics_of_a_benchmark() -> None:
+    records = [record(1, na=0.5, auroc=math.nan, n_queried=7, seconds_detect=1.25)]
+    line = terminal.format_summary(summarize(records))
+    assert line == (
+        f"NA 0.500 · AUROC {terminal.UNDEFINED} · K exact 1.000 · hold-out all 0.820 · "
+        "7 labels queried · 1.2 s"
+    )
+    propagated = [record(1, n_queried=7, n_propagated=4, propagated_right=0.75)]
+    line = terminal.format_summary(summarize(propagated))
+    assert "7 labels queried, 4 propagated (0.750 right)" in line
+
+
+def test_undefined_numbers_are_null(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal.print_json({1: math.nan, "list": [0.5, (math.nan,)]})
+    assert json.loads(capsys.readouterr().out) == {"1": None, "list": [0.5, [None]]}
+
+
+def test_signs_of_markup_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal.print_line("[red]x[/red]")
+    terminal.print_error("in\n  two [lines]")
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("[red]x[/red]\n", "error: in two [lines]\n")
+
+
+def test_notices_and_prints_of_others_go_to_standard_error(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    terminal.show_notices()
+    terminal.show_notices()
+    notice("a notice of the test")
+    with terminal.redirect_prints():
+        print("from a learner")
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err == "a notice of the test\nfrom a learner\n"
+
+
+def test_windows_are_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    records = [record(1, n_novel_true=2, n_novel_found=1, n_queried=9, n_propagated=3)]
+    with terminal.show_window_progress(4) as windows:
+        assert list(windows.follow(records)) == records
+    assert capsys.readouterr().err == (
+        "window 1 of 4: 2 novel classes, 1 found, 9 labels queried, 3 propagated\n"
+    )
