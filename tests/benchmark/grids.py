@@ -13,7 +13,7 @@ from cilf.benchmark import Bench, Grid
 from cilf.benchmark.engines import Ended, Event, LocalEngine, Started
 from cilf.benchmark.job import Job, run_job
 
-QUICK = {"n_estimators": 8, "k_max": 3}
+QUICK = {"n_estimators": 8, "max_samples": 60}
 SMALL = {"n_windows": 2, "window_size": 8}
 PATIENCE = 240.0  # seconds until something that does not come is given up
 
@@ -26,8 +26,8 @@ from cilf.learners import IForest
 class Slow(IForest):
     name = "slow"
 
-    def __init__(self, *, seed=0, n_estimators=8, k_max=3, gate=""):
-        super().__init__(seed=seed, n_estimators=n_estimators, k_max=k_max)
+    def __init__(self, *, seed=0, n_estimators=8, max_samples=60, gate=""):
+        super().__init__(seed=seed, n_estimators=n_estimators, max_samples=max_samples)
         self.gate = gate
 
     def _update(self, X, y, n_classes):
@@ -47,8 +47,8 @@ from cilf.learners import IForest
 class Broken(IForest):
     name = "broken"
 
-    def __init__(self, *, seed=0, n_estimators=8, k_max=3, dies=False, mended=""):
-        super().__init__(seed=seed, n_estimators=n_estimators, k_max=k_max)
+    def __init__(self, *, seed=0, n_estimators=8, max_samples=60, dies=False, mended=""):
+        super().__init__(seed=seed, n_estimators=n_estimators, max_samples=max_samples)
         self.dies, self.mended = dies, mended
 
     def _update(self, X, y, n_classes):

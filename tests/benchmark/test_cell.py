@@ -14,7 +14,7 @@ from cilf.data import Split, load_dataset
 from cilf.errors import BadConfig, BadInput
 from cilf.evaluate import RunFolder, run_stream
 
-QUICK = {"n_estimators": 8, "k_max": 3}
+QUICK = {"n_estimators": 8, "max_samples": 60}
 SMALL = {"n_windows": 2, "window_size": 8}
 
 
@@ -111,7 +111,7 @@ def test_resuming_where_nothing_is_starts(tmp_path: Path) -> None:
     ("changed", "said"),
     [
         ({"seed": 1}, "seed is 1 now and 0 in that run"),
-        ({"parameters": QUICK | {"k_max": 4}}, "parameters.k_max is 4 now and 3"),
+        ({"parameters": QUICK | {"max_samples": 40}}, "parameters.max_samples is 40 now and 60"),
         ({"stream": SMALL | {"n_quiet": 1}}, "stream.n_quiet is 1 now and 0"),
         ({"query": 0.5}, "query is 0.5 now and 1.0"),
         ({"query": 1}, "query is 1 now and 1.0"),
@@ -161,7 +161,7 @@ def test_a_run_that_names_classes_goes_on_as_if_it_never_stopped(
 
 def test_an_equal_run_is_resumed_however_it_was_written(tmp_path: Path) -> None:
     run_cell(config(), tmp_path)
-    again = config(parameters=QUICK | {"max_samples": 256})  # the default, spelt out
+    again = config(parameters=QUICK | {"sample_size": 10_000})  # the default, spelt out
     assert windows(run_cell(again, tmp_path, resume=True)) == [1, 2]
 
 
@@ -200,8 +200,8 @@ OWN = (
     "from cilf.learners import IForest\n"
     "class Mine(IForest):\n"
     "    name = 'mine'\n"
-    "    def __init__(self, *, seed=0, n_estimators=8, k_max=3):\n"
-    "        super().__init__(seed=seed, n_estimators=n_estimators, k_max=k_max)\n"
+    "    def __init__(self, *, seed=0, n_estimators=8, max_samples=60):\n"
+    "        super().__init__(seed=seed, n_estimators=n_estimators, max_samples=max_samples)\n"
 )
 
 

@@ -108,7 +108,7 @@ def test_a_change_without_a_name_or_value_is_refused(text: str) -> None:
 
 def test_changes_are_read_back_as_they_were() -> None:
     given = config(
-        parameters={"memory_size": 9, "contamination": "auto", "k_max": "5"},
+        parameters={"memory_size": 9, "contamination": "auto", "max_samples": "5"},
         stream={"n_windows": None},
     )
     assert parse_changes(given.changes()) == (given.parameters, given.stream)

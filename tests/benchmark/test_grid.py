@@ -57,16 +57,16 @@ def test_an_override_adds_cells_where_it_applies() -> None:
 def test_an_override_wins_and_what_it_leaves_out_stays() -> None:
     table = {
         "query": 0.5,
-        "parameters": {"iforest": {"n_estimators": 9, "k_max": 4}},
+        "parameters": {"iforest": {"n_estimators": 9, "max_samples": 40}},
         "stream": {"n_quiet": 1},
         "plain": False,
         "override": [
-            {"name": "a", "only": {"learner": "iforest"}, "parameters": {"k_max": 5},
+            {"name": "a", "only": {"learner": "iforest"}, "parameters": {"max_samples": 50},
              "stream": {"n_windows": 2}}
         ],
     }  # fmt: skip
     first = configs(**table)[0]
-    assert first.parameters == {"n_estimators": 9, "k_max": 5}
+    assert first.parameters == {"n_estimators": 9, "max_samples": 50}
     assert first.stream == {"n_quiet": 1, "n_windows": 2}
     assert first.query == 0.5
 
@@ -110,7 +110,7 @@ def test_the_hash_is_of_everything_resolved(monkeypatch: pytest.MonkeyPatch) -> 
     assert cell_key(RunConfig.of(**names, scale="smoke")) == plain
     others: list[dict[str, Any]] = [
         {"seed": 1}, {"query": 1}, {"query": 0.5}, {"n_novel": "true"}, {"strategy": "mixed"},
-        {"scale": "cpu"}, {"parameters": {"k_max": 4}}, {"stream": {"n_quiet": 1}},
+        {"scale": "cpu"}, {"parameters": {"max_samples": 40}}, {"stream": {"n_quiet": 1}},
         {"propagate": 0.8}, {"scenario": "multiple"}, {"learner": "one-svm"},
     ]  # fmt: skip
     keys = [cell_key(RunConfig.of(**(names | other))) for other in others]
@@ -153,7 +153,10 @@ def test_a_file_that_changes_makes_other_cells(tmp_path: Path) -> None:
         ({"override": [{"name": "a", "qery": 1}]}, "key of override 'a' 'qery': did you mean 'que"),
         ({"override": [{"name": "a", "query": 1, "only": {"lerner": "x"}}]}, "did you mean 'learn"),
         ({"override": [{"name": "a", "query": 1, "only": {"learner": "cilf"}}]}, "learner in over"),
-        ({"override": [{"name": "a", "vary": {"k_max": [1]}}]}, "key of override 'a', vary 'k_max"),
+        (
+            {"override": [{"name": "a", "vary": {"max_samples": [1]}}]},
+            "key of override 'a', vary 'max_samples",
+        ),
         (
             {"override": [{"name": "a", "parameters": {"n_estimators": 5}}]},
             "override 'a': unknown parameter of 'one-svm' .*only.learner names those it is for",

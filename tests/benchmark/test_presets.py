@@ -95,7 +95,7 @@ def test_a_preset_names_every_argument_of_its_stream(name: str) -> None:
 
 
 def test_budgets_are_parameters_that_learners_have() -> None:
-    known = {name for learner in LEARNERS.values() for name in learner.parameter_names()}
+    known = {name for learner in LEARNERS.values() for name in learner().get_params()}
     for made in (*PRESETS.values(), preset("own", "single", "smoke")):
         assert set(made.learner) <= known
 

@@ -14,7 +14,7 @@ from cilf.benchmark.scales import Setting
 from cilf.evaluate import RunFolder
 
 QUICK = [
-    "run", "--learner", "iforest", "--set", "n_estimators=8", "--set", "k_max=3",
+    "run", "--learner", "iforest", "--set", "n_estimators=8", "--set", "max_samples=60",
     "--set", "stream.n_windows=2", "--set", "stream.window_size=8",
 ]  # fmt: skip
 HASTY = ["--set", "epochs=3", "--set", "update_epochs=2"]
@@ -42,7 +42,7 @@ def test_json_is_the_only_thing_on_standard_output(run: Any) -> None:
     assert [record["window"] for record in document["records"]] == [1, 2]
     assert document["records"] == [r.to_json() for r in RunFolder(Path("here")).read_records()]
     assert document["summary"]["n_windows"] == 2
-    assert document["run"]["parameters"]["k_max"] == 3
+    assert document["run"]["parameters"]["max_samples"] == 60
     assert (document["out"], document["report"]) == ("here", "here/report.html")
     assert "window 2 of 2" in done.err
 

@@ -24,7 +24,7 @@ class Crash(BaseException):
 
 
 def forest(**parameters: Any) -> IForest:
-    return IForest(n_estimators=8, k_max=4).set_params(**parameters)
+    return IForest(n_estimators=8, max_samples=40).set_params(**parameters)
 
 
 def untimed(records: list[WindowRecord]) -> list[str]:

@@ -20,7 +20,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for seed in (0, 1):
         config = RunConfig.of(
             learner="iforest", data="digits", scenario="multiple", seed=seed, query=0.5,
-            parameters={"n_estimators": 8, "k_max": 3}, stream={"n_windows": 2, "window_size": 8},
+            parameters={"n_estimators": 8, "max_samples": 60},
+            stream={"n_windows": 2, "window_size": 8},
         )  # fmt: skip
         list(run_cell(config, folder / f"seed{seed}"))
     return folder
@@ -31,7 +32,7 @@ def test_a_row_is_a_window_and_says_which_run_it_is_of(runs: Path) -> None:
     assert table[["seed", "window"]].values.tolist() == [[0, 1], [0, 2], [1, 1], [1, 2]]
     assert table["run"].unique().tolist() == [str(runs / "seed0"), str(runs / "seed1")]
     assert set(table["changes"]) == {
-        "n_estimators=8 k_max=3 stream.n_windows=2 stream.window_size=8"
+        "n_estimators=8 max_samples=60 stream.n_windows=2 stream.window_size=8"
     }
     first = table.iloc[0]
     assert (first["learner"], first["data"], first["query"]) == ("iforest", "digits", 0.5)

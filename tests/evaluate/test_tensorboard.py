@@ -14,7 +14,7 @@ from cilf.evaluate.metric_table import METRICS
 from cilf.evaluate.tensorboard import curves, logged
 
 QUICK = [
-    "run", "--learner", "iforest", "--set", "n_estimators=8", "--set", "k_max=3",
+    "run", "--learner", "iforest", "--set", "n_estimators=8", "--set", "max_samples=60",
     "--set", "stream.n_windows=2", "--set", "stream.window_size=8", "--out", "here",
 ]  # fmt: skip
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 from sklearn.datasets import load_digits
 from torch import Tensor
 
@@ -13,12 +14,13 @@ from cilf.core.random import torch_generator
 from cilf.errors import BadConfig
 from cilf.learners import load
 from cilf.learners.dnn_base import DNNBase
-from cilf.learners.dnn_ewc import DNNEWC
+from cilf.learners.dnn_ewc import DNNEWC, Consolidation
 from cilf.nn.anchors import Anchors
 from cilf.nn.fisher import diagonal_fisher
 from cilf.nn.network import as_tensor
 
 KNOWN, NOVEL, LATER = (0, 4, 6), 2, 3
+TRUE = Consolidation(fisher_labels="true")
 SILENT = 5  # a feature that old classes do not have
 
 
@@ -34,7 +36,7 @@ def digits(classes: tuple[int, ...], first: int, last: int) -> tuple[np.ndarray,
 @pytest.fixture(scope="module")
 def learner() -> DNNEWC:
     """All that it was trained on stays in its memory, so that a test can see it."""
-    learner = DNNEWC(epochs=5, width=16, replay=True, fisher_labels="true")
+    learner = DNNEWC(epochs=5, width=16, replay=True, consolidation=TRUE)
     return learner.fit(*digits(KNOWN, 0, 40))
 
 
@@ -66,16 +68,16 @@ def test_after_fit_weights_are_anchored_by_the_fisher_of_what_was_trained_on(
 def test_labels_are_sampled_from_the_network_or_true() -> None:
     learner = DNNEWC(epochs=2, width=8, replay=True, seed=3).fit(*digits(KNOWN, 0, 40))
     x = as_tensor(learner._memory.X, torch.device("cpu"))
-    draws = torch_generator(3, "fit", "fisher")
-    sampled = diagonal_fisher(learner._network, x, generator=draws)
-    # A memory is in the order of classes, so its labels are other draws: of the same size.
+    rng = torch_generator(3, "fit", "fisher")
+    sampled = diagonal_fisher(learner._network, x, generator=rng)
+    # A memory is in the order of classes, so its labels are other rng: of the same size.
     ours, theirs = learner._anchors.importance["head.bias"], sampled["head.bias"]
     assert 0.2 < (ours.sum() / theirs.sum()).item() < 5
     assert not torch.allclose(ours, fisher(learner)["head.bias"], rtol=0.05)
 
 
 def test_online_importance_adds_up_and_anchors_are_the_last_weights(learner: DNNEWC) -> None:
-    later = updated(learner, mode="online", decay=0.25)
+    later = updated(learner, consolidation__mode="online", consolidation__decay=0.25)
     assert_same(later._anchors.weights, dict(later._network.named_parameters()))
     expected = fisher(later)
     for name, before in learner._anchors.importance.items():
@@ -84,16 +86,16 @@ def test_online_importance_adds_up_and_anchors_are_the_last_weights(learner: DNN
 
 
 def test_separate_penalties_are_kept_as_one_of_the_same_slope(learner: DNNEWC) -> None:
-    later = updated(learner, mode="separate")
+    later = updated(learner, consolidation__mode="separate")
     windows = [
         Anchors.of(learner._network, fisher(learner)),
         Anchors.of(later._network, fisher(later)),
     ]
     somewhere = copy.deepcopy(later._network)
-    draws = torch.Generator().manual_seed(0)
+    rng = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for weight in somewhere.parameters():
-            weight += torch.randn(weight.shape, generator=draws)
+            weight += torch.randn(weight.shape, generator=rng)
     weights = list(somewhere.parameters())
     direct = sum(window.distance(somewhere) for window in windows)
     kept = later._anchors.distance(somewhere)
@@ -112,7 +114,7 @@ def test_three_windows_are_as_large_in_memory_as_two(learner: DNNEWC) -> None:
 def test_a_huge_weight_does_not_move_what_mattered_and_frees_what_did_not(
     learner: DNNEWC,
 ) -> None:
-    later = updated(learner, ewc=1e30, replay=False)
+    later = updated(learner, consolidation__weight=1e30, replay=False)
     network = dict(later._network.named_parameters())
     for name, before in learner._network.named_parameters():
         assert torch.isfinite(network[name]).all()
@@ -131,31 +133,23 @@ def test_a_huge_weight_does_not_move_what_mattered_and_frees_what_did_not(
 def test_without_weight_it_is_dnn_base(learner: DNNEWC) -> None:
     base = DNNBase(epochs=5, width=16, replay=True)
     base.fit(*digits(KNOWN, 0, 40)).update(*digits((NOVEL,), 0, 30))
-    assert Anchors.of(base._network).distance(updated(learner, ewc=0.0)._network).item() == 0.0
-
-
-def test_a_pull_is_that_of_half_the_weight(learner: DNNEWC) -> None:
-    network = copy.deepcopy(learner._network)
-    with torch.no_grad():
-        network.head.bias += 1.0
-    learner = copy.deepcopy(learner).set_params(ewc=10.0)
-    learner._pull(network, ("update", 0))(0.1)
-    moved = (network.head.bias - learner._network.head.bias).detach()
-    expected = 1 / (1 + 10.0 * 0.1 * learner._anchors.importance["head.bias"])
-    assert torch.allclose(moved, expected, atol=1e-6)
+    assert (
+        Anchors.of(base._network)
+        .distance(updated(learner, consolidation__weight=0.0)._network)
+        .item()
+        == 0.0
+    )
 
 
 def test_the_fisher_is_clipped(learner: DNNEWC) -> None:
-    clipped = DNNEWC(**(learner.get_params(deep=False) | {"fisher_clip": 1e-4})).fit(
-        *digits(KNOWN, 0, 40)
-    )
+    clipped = clone(learner).set_params(consolidation__fisher_clip=1e-4).fit(*digits(KNOWN, 0, 40))
     for name, values in clipped._anchors.importance.items():
         assert torch.equal(values, learner._anchors.importance[name].clamp(max=1e-4))
     assert max(values.max().item() for values in learner._anchors.importance.values()) > 1e-3
 
 
 def test_few_instances_can_stand_for_all(learner: DNNEWC) -> None:
-    few = DNNEWC(**(learner.get_params(deep=False) | {"fisher_size": 5})).fit(*digits(KNOWN, 0, 40))
+    few = clone(learner).set_params(consolidation__fisher_size=5).fit(*digits(KNOWN, 0, 40))
     assert torch.equal(few._network.head.weight, learner._network.head.weight)
     ours, all_of_them = few._anchors.importance, learner._anchors.importance
     assert not torch.allclose(ours["head.weight"], all_of_them["head.weight"], rtol=0.1)
@@ -165,7 +159,7 @@ def test_few_instances_can_stand_for_all(learner: DNNEWC) -> None:
 def test_a_loaded_learner_remembers_what_mattered(
     learner: DNNEWC, mode: str, tmp_path: Path
 ) -> None:
-    later = updated(learner, mode=mode)
+    later = updated(learner, consolidation__mode=mode)
     later.save(tmp_path / "model")
     back = load(tmp_path / "model")
     for kind in ("weights", "importance"):
@@ -178,9 +172,9 @@ def test_a_loaded_learner_remembers_what_mattered(
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("ewc", -1.0), ("mode", "both"), ("decay", 1.5), ("fisher_labels", "own"),
+    [("weight", -1.0), ("mode", "both"), ("decay", 1.5), ("fisher_labels", "own"),
      ("fisher_size", 0), ("fisher_clip", -1.0)],
 )  # fmt: skip
 def test_what_cannot_work_is_refused(name: str, value: object) -> None:
     with pytest.raises(BadConfig, match=name):
-        DNNEWC(**{name: value}).fit(*digits(KNOWN, 0, 5))
+        DNNEWC().set_params(**{f"consolidation__{name}": value}).fit(*digits(KNOWN, 0, 5))

@@ -1,35 +1,33 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from sklearn.datasets import load_digits
 from torch import Tensor
 
+from cilf.core.types import Array
 from cilf.errors import BadConfig
+from cilf.learners import Learner
 from cilf.learners.odin import ODIN, odin_scores
 from cilf.nn.network import Network, as_tensor, embed, make_network
 
+Digits = Callable[[tuple[int, ...], int, int], tuple[Array, Array]]
+Kept = Callable[[Learner], Any]
 CPU = torch.device("cpu")
 KNOWN, NOVEL = (0, 4, 6), 2
 
 
-def digits(classes: tuple[int, ...], first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-    raw = load_digits()
-    rows = np.stack([np.flatnonzero(raw.target == label)[first:last] for label in classes], 1)
-    rows = rows.ravel()
-    return np.round(raw.images[rows] * (255 / 16)).astype(np.uint8), raw.target[rows]
-
-
 @pytest.fixture(scope="module")
-def learner() -> ODIN:
+def learner(digits: Digits) -> ODIN:
     return ODIN(epochs=10, update_epochs=10, width=8).fit(*digits(KNOWN, 0, 60))
 
 
 @pytest.fixture(scope="module")
-def known() -> Tensor:
+def known(digits: Digits) -> Tensor:
     return as_tensor(digits(KNOWN, 100, 130)[0], CPU)
 
 
@@ -99,7 +97,7 @@ def test_scoring_leaves_no_gradients(learner: ODIN, known: Tensor) -> None:
     assert all(weights.grad is None for weights in network.parameters())
 
 
-def test_novelty_is_the_score_at_its_temperature_and_step(learner: ODIN) -> None:
+def test_novelty_is_the_score_at_its_temperature_and_step(learner: ODIN, digits: Digits) -> None:
     X = digits((*KNOWN, NOVEL), 130, 140)[0]
     x = as_tensor(X, CPU)
     seen: list[np.ndarray] = []
@@ -113,47 +111,51 @@ def test_novelty_is_the_score_at_its_temperature_and_step(learner: ODIN) -> None
 
 @pytest.mark.parametrize("accepted", [0.5, 0.9, 0.95, 1.0])
 def test_the_threshold_accepts_the_announced_share_of_held_out_instances(
-    learner: ODIN, accepted: float
+    learner: ODIN, accepted: float, held_out: Kept
 ) -> None:
-    held_out = learner._calibration
-    assert np.bincount(held_out.y).tolist() == [20, 20, 20]
-    marked = copy.copy(learner).set_params(accepted=accepted)._mark(held_out.X).marked
-    assert int(marked.sum()) == pytest.approx((1 - accepted) * len(held_out), abs=1)
+    kept = held_out(learner)
+    assert kept.counts == [20, 20, 20]
+    marked = copy.copy(learner).set_params(accepted_share=accepted).detect(kept.X).is_novel
+    assert int(marked.sum()) == pytest.approx((1 - accepted) * len(kept.y), abs=1)
 
 
-def test_without_held_out_instances_nothing_is_novel() -> None:
+def test_without_held_out_instances_nothing_is_novel(digits: Digits, held_out: Kept) -> None:
     X, y = digits(KNOWN, 0, 2)  # too few to keep any out of training
     learner = ODIN(epochs=0).fit(X, y)
-    assert len(learner._calibration) == 0
+    assert len(held_out(learner).y) == 0
     assert learner.detect(digits((NOVEL,), 0, 10)[0]).n_novel == 0
 
 
-def test_held_out_instances_are_not_trained_on(learner: ODIN) -> None:
-    trained = {image.tobytes() for image in learner._memory.X}
+def test_held_out_instances_are_not_trained_on(learner: ODIN, memory: Kept, held_out: Kept) -> None:
+    trained = {image.tobytes() for image in memory(learner).X}
     assert len(trained) == 120
-    assert not trained & {image.tobytes() for image in learner._calibration.X}
+    assert not trained & {image.tobytes() for image in held_out(learner).X}
 
 
-def test_an_update_learns_the_class_and_holds_part_of_it_out(learner: ODIN) -> None:
+def test_an_update_learns_the_class_and_holds_part_of_it_out(
+    learner: ODIN, digits: Digits, held_out: Kept
+) -> None:
     X, y = digits((NOVEL,), 0, 30)
     fresh, truth = digits((*KNOWN, NOVEL), 130, 160)
     before = learner.detect(fresh)
     later = copy.deepcopy(learner).update(X, y)
-    assert np.bincount(later._calibration.y).tolist() == [20, 20, 20, 10]
-    assert later._network.head.out_features == 4
+    assert held_out(later).counts == [20, 10, 20, 20]  # of digits 0, 2, 4 and 6
     assert np.mean(later.predict(fresh) == truth) > 0.9
     new = truth == NOVEL
     assert later.detect(fresh).is_novel[new].mean() < before.is_novel[new].mean()
 
 
 def test_paper_clusters_known_and_novel_together() -> None:
-    assert ODIN.paper(seed=3).get_params() == ODIN(seed=3, cluster_all=True).get_params()
+    assert (
+        ODIN.paper(seed=3).get_params()
+        == ODIN().set_params(seed=3, clustering__cluster_all=True).get_params()
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("temperature", 0.0), ("epsilon", -0.1), ("accepted", 1.5), ("calibration_size", 0)],
+    [("temperature", 0.0), ("epsilon", -0.1), ("accepted_share", 1.5), ("calibration_size", 0)],
 )
-def test_what_cannot_work_is_refused(name: str, value: float) -> None:
+def test_what_cannot_work_is_refused(name: str, value: float, digits: Digits) -> None:
     with pytest.raises(BadConfig, match=name):
         ODIN(**{name: value}).fit(*digits(KNOWN, 0, 5))

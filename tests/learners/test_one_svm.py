@@ -10,7 +10,7 @@ from sklearn.svm import OneClassSVM
 from cilf import load
 from cilf.core import notices
 from cilf.errors import BadConfig
-from cilf.learners.one_svm import OneSVM, drawn, kernel_width, machines
+from cilf.learners.one_svm import OneSVM, fit_machines, kernel_width, sample_rows
 
 CORNERS = {"a": (-8.0, -8.0), "b": (8.0, -8.0)}
 
@@ -43,7 +43,7 @@ def test_decision_values_are_those_of_scikit_learn(kernel: str) -> None:
     found = learner.detect(window)
     # multipliers of both classes sum to 0.3 * 40
     np.testing.assert_allclose(found.novelty, -best / 12, rtol=1e-6)
-    assert (learner._mark(window.astype(np.float32)).marked == (best < 0)).all()
+    assert (found.is_novel == (best < 0)).all()
     assert found.label.tolist() == np.array(list(CORNERS))[np.argmax(values, axis=0)].tolist()
     assert learner.predict(window).tolist() == found.label.tolist()
 
@@ -69,7 +69,7 @@ def test_nu_bounds_the_share_of_a_class_that_is_left_outside(nu: float) -> None:
     X, y = known(n=200)
     z = OneSVM().fit(X, y).embed(X)
     positions = (y == "b").astype(np.int64)
-    for machine in machines(z, positions, kernel="rbf", nu=nu, gamma="scale"):
+    for machine in fit_machines(z, positions, kernel="rbf", nu=nu, gamma="scale"):
         own = z[positions == machine.label]
         outside = (machine.decisions(own) < -1e-4).mean()
         assert outside <= nu
@@ -117,7 +117,7 @@ def test_an_update_fits_to_the_memory_and_the_new_labels() -> None:
     assert sample.X[sample.y == 2].tolist() == X[:7].tolist()
     first = known()[0].astype(np.float32).tolist()
     assert all(row in first for row in sample.X[sample.y == 0].tolist())
-    again = machines(learner.embed(sample.X), sample.y, kernel="rbf", nu=0.1, gamma="scale")
+    again = fit_machines(learner.embed(sample.X), sample.y, kernel="rbf", nu=0.1, gamma="scale")
     window = learner.embed(around([(0, 0)], seed=5))
     for machine, expected in zip(learner._machines, again, strict=True):
         assert machine.decisions(window).tolist() == expected.decisions(window).tolist()
@@ -153,10 +153,10 @@ def test_large_classes_are_sampled_and_it_says_so(caplog: pytest.LogCaptureFixtu
 
 def test_rows_are_drawn_by_class() -> None:
     y = np.array([0] * 50 + [2] * 3)
-    rows = drawn(y, 5, np.random.default_rng(0))
+    rows = sample_rows(y, 5, np.random.default_rng(0))
     assert np.bincount(y[rows]).tolist() == [5, 0, 3]
     assert rows.tolist() == sorted(set(rows.tolist()))
-    assert rows.tolist() != drawn(y, 5, np.random.default_rng(1)).tolist()
+    assert rows.tolist() != sample_rows(y, 5, np.random.default_rng(1)).tolist()
 
 
 def test_parameters_changed_after_the_fit_do_not_reach_the_machines(
@@ -211,7 +211,7 @@ def test_an_interrupted_change_leaves_the_learner_as_it_was(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cilf.learners.one_svm.machines", interrupted)
+    monkeypatch.setattr("cilf.learners.one_svm.fit_machines", interrupted)
     with pytest.raises(KeyboardInterrupt):
         getattr(learner, change)(X * 3 + 1, y)
     assert np.array_equal(learner.detect(X).novelty, before)

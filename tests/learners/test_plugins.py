@@ -17,8 +17,8 @@ HEAD = "from cilf.learners import IForest, Learner\n"
 MINE = HEAD + (
     "class Mine(IForest):\n"
     "    name = 'mine'\n"
-    "    def __init__(self, *, seed=0, n_estimators=5, k_max=3):\n"
-    "        super().__init__(seed=seed, n_estimators=n_estimators, k_max=k_max)\n"
+    "    def __init__(self, *, seed=0, n_estimators=5, max_samples=60):\n"
+    "        super().__init__(seed=seed, n_estimators=n_estimators, max_samples=max_samples)\n"
 )
 
 
@@ -84,7 +84,11 @@ def test_its_model_is_loaded_by_whoever_names_the_file(mine: str, tmp_path: Path
             ":Mine",
             "takes no seed",
         ),
-        (MINE.replace("k_max=3", "k_max=3, depth=2"), ":Mine", "does not keep 'depth'"),
+        (
+            MINE.replace("max_samples=60", "max_samples=60, depth=2"),
+            ":Mine",
+            "does not keep 'depth'",
+        ),
         (MINE + "        raise OSError('no')", ":Mine", r"cannot be made \(OSError: no\)"),
         ("x = 1\ny = x.z\n" + MINE, ":Mine", "does not load .AttributeError: .*, line 2"),
         ("class Mine(:", ":Mine", "does not load .SyntaxError"),

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from cilf.nn.anchors import Anchors
-from cilf.nn.classifier import grown
+from cilf.nn.classifier import grow_layer
 
 DOUBLE = torch.float64
 
@@ -131,6 +131,6 @@ def test_stored_anchors_come_back(matters: dict[str, Tensor] | None) -> None:
     anchors = Anchors.of(layer(), matters)
     arrays = anchors.arrays("one") | Anchors.of(layer(seed=1)).arrays("two")
     back = Anchors.stored(arrays, "one", torch.device("cpu"))
-    network = grown(layer(seed=2), 3, seed=0).double()
+    network = grow_layer(layer(seed=2), 3, seed=0).double()
     assert torch.equal(back.distance(network), anchors.distance(network))
     assert (back.importance is None) == (matters is None)

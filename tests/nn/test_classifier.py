@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from cilf.nn.classifier import grow_head, grown, train_classifier
+from cilf.nn.classifier import grow_head, grow_layer, train_classifier
 from cilf.nn.network import Network, embed, make_network
 from cilf.nn.training import Settings
 
@@ -21,16 +21,16 @@ def classifier(n_classes: int = 3) -> Network:
 
 
 def blobs(n: int = 20) -> tuple[Tensor, Tensor]:
-    draws = torch.Generator().manual_seed(0)
-    centres = 4 * torch.randn(3, 4, generator=draws)
+    rng = torch.Generator().manual_seed(0)
+    centres = 4 * torch.randn(3, 4, generator=rng)
     y = torch.arange(3).repeat(n)
-    return centres[y] + torch.randn(3 * n, 4, generator=draws), y
+    return centres[y] + torch.randn(3 * n, 4, generator=rng), y
 
 
-def trained(network: Network, x: Tensor, y: Tensor, *, seed: int = 0, draws: int = 0) -> Network:
+def trained(network: Network, x: Tensor, y: Tensor, *, seed: int = 0, batches: int = 0) -> Network:
     train_classifier(
         network, x, y, Settings(epochs=5, learning_rate=0.05), batch_size=16,
-        draws=torch.Generator().manual_seed(draws), seed=seed, purpose="test",
+        generator=torch.Generator().manual_seed(batches), seed=seed, purpose="test",
     )  # fmt: skip
     return network
 
@@ -55,7 +55,7 @@ def test_a_head_of_the_right_size_stays() -> None:
 def test_new_outputs_come_from_the_seed(untouched: Untouched) -> None:
     old = nn.Linear(4, 2)
     with untouched():
-        first, again, other = (grown(old, 4, seed).weight for seed in (0, 0, 1))
+        first, again, other = (grow_layer(old, 4, seed).weight for seed in (0, 0, 1))
     assert torch.equal(first, again)
     assert torch.equal(first[:2], other[:2])
     assert not torch.equal(first[2:], other[2:])
@@ -65,7 +65,7 @@ def test_growing_leaves_the_old_layer_alone() -> None:
     old = nn.Linear(4, 2)
     weight = old.weight.detach().clone()
     with torch.no_grad():
-        grown(old, 3, seed=0).weight.zero_()
+        grow_layer(old, 3, seed=0).weight.zero_()
     assert torch.equal(old.weight, weight)
 
 
@@ -87,15 +87,15 @@ def test_a_step_follows_the_gradient_of_the_cross_entropy() -> None:
     fresh = classifier()
     train_classifier(
         fresh, x, y, Settings(epochs=1, learning_rate=0.1, momentum=0.0, weight_decay=0.0),
-        batch_size=len(x), draws=torch.Generator().manual_seed(0), seed=0, purpose="test",
+        batch_size=len(x), generator=torch.Generator().manual_seed(0), seed=0, purpose="test",
     )  # fmt: skip
     assert torch.allclose(fresh.head.weight, weight - 0.1 * gradient, atol=1e-6)
 
 
-@pytest.mark.parametrize("draws", [0, 1])
-def test_batches_come_from_the_generator(draws: int, untouched: Untouched) -> None:
+@pytest.mark.parametrize("batches", [0, 1])
+def test_batches_come_from_the_generator(batches: int, untouched: Untouched) -> None:
     x, y = blobs()
     with untouched():
         first = trained(classifier(), x, y)
-        second = trained(classifier(), x, y, draws=draws)
-    assert torch.equal(first.head.weight, second.head.weight) == (draws == 0)
+        second = trained(classifier(), x, y, batches=batches)
+    assert torch.equal(first.head.weight, second.head.weight) == (batches == 0)

@@ -23,7 +23,7 @@ from cilf.nn import image_models, pretrained, text_models
 from cilf.nn.backbones import make_backbone
 from cilf.nn.image_models import ImageNetwork
 from cilf.nn.network import as_tensor, make_network
-from cilf.nn.pretrained import Extractor, chosen, is_frozen, make_extractor
+from cilf.nn.pretrained import Extractor, choose_network, is_frozen, make_extractor
 
 CPU = torch.device("cpu")
 TEXTS = np.array(
@@ -89,7 +89,7 @@ def test_auto_leaves_vectors_and_images_of_other_than_three_channels_alone(
     shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(image_models, "available", lambda: True)
-    assert chosen("auto", pixels(*shape)) is None
+    assert choose_network("auto", pixels(*shape)) is None
 
 
 @pytest.mark.parametrize("installed", [True, False])
@@ -97,7 +97,9 @@ def test_auto_takes_colour_images_through_lite0_if_it_is_there_and_says_so(
     installed: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(image_models, "available", lambda: installed)
-    assert chosen("auto", pixels(5, 8, 8, 3)) == ("efficientnet-lite0" if installed else None)
+    assert choose_network("auto", pixels(5, 8, 8, 3)) == (
+        "efficientnet-lite0" if installed else None
+    )
     said = [
         "efficientnet-lite0" in line and "backbone='convnet'" in line for line in caplog.messages
     ]
@@ -109,14 +111,14 @@ def test_auto_takes_floats_for_pixels_only_if_they_look_like_some(
 ) -> None:
     monkeypatch.setattr(image_models, "available", lambda: True)
     X = pixels(5, 8, 8, 3).astype(np.float32)
-    assert chosen("auto", X) == "efficientnet-lite0"
-    assert chosen("auto", X / 255) is None
-    assert chosen("auto", X - 128) is None
-    assert chosen("auto", X * 2) is None
+    assert choose_network("auto", X) == "efficientnet-lite0"
+    assert choose_network("auto", X / 255) is None
+    assert choose_network("auto", X - 128) is None
+    assert choose_network("auto", X * 2) is None
 
 
 def test_auto_takes_texts_through_minilm_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
-    assert chosen("auto", TEXTS, parameter="features") == "minilm"
+    assert choose_network("auto", TEXTS, parameter="features") == "minilm"
     assert "features='sentence:NAME'" in caplog.messages[0]
 
 
@@ -125,13 +127,13 @@ def test_texts_need_a_text_model(backbone: object) -> None:
     with pytest.raises(
         BadInput, match=r"X holds texts, which backbone=.* set backbone to 'minilm'"
     ):
-        chosen(backbone, TEXTS)
+        choose_network(backbone, TEXTS)
 
 
 @pytest.mark.parametrize("backbone", ["convnet", "tune:efficientnet-lite0", nn.Flatten])
 def test_another_choice_is_respected(backbone: object) -> None:
-    assert chosen(backbone, pixels(5, 8, 8, 3)) is None
-    assert chosen("timm:resnet10t", pixels(5, 8, 8, 3)) == "timm:resnet10t"
+    assert choose_network(backbone, pixels(5, 8, 8, 3)) is None
+    assert choose_network("timm:resnet10t", pixels(5, 8, 8, 3)) == "timm:resnet10t"
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,10 @@ from typing import Any
 from cilf.core import validation
 
 ANY = "*"  # the row of every data set that has none of its own
-TUNING = {"warmup_epochs": 5, "sharpen_epochs": 10}  # on each window, by learners that do so
+TUNING = {
+    "tuning__warmup_epochs": 5,
+    "tuning__sharpen_epochs": 10,
+}  # on each window, by learners that do so
 
 
 @dataclass(frozen=True)
@@ -51,13 +54,13 @@ def _own(initial: int, window: int, holdout: int, n_windows: int, **learner: int
 def _gan(epochs: int, update_epochs: int, latent_size: int) -> dict[str, Any]:
     """Narrow networks that learn fast, and few counterfactuals."""
     return {
-        "gan_epochs": epochs,
-        "update_gan_epochs": update_epochs,
-        "latent_size": latent_size,
-        "gan_width": 8,
-        "gan_learning_rate": 0.002,
-        "counterfactual_batches": 4,
-        "steps": 20,
+        "gan__epochs": epochs,
+        "gan__update_epochs": update_epochs,
+        "gan__latent_size": latent_size,
+        "gan__width": 8,
+        "gan__learning_rate": 0.002,
+        "counterfactuals__batches": 4,
+        "counterfactuals__steps": 20,
     }
 
 

@@ -1,4 +1,4 @@
-"""DNN-Base: a classifier that goes on learning from each window, and forgets."""
+"""DNN-Base: a classifier that each update trains on the new labels alone."""
 
 from __future__ import annotations
 
@@ -6,66 +6,94 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from cilf.core import validation
-from cilf.core.types import Array, Floats
-from cilf.learners.marking import MarkingLearner, Marks
-from cilf.learners.with_classifier import ClassifierLearner
-from cilf.nn.classifier import unsureness
-from cilf.nn.network import to_numpy
-
-FORGETS = "it is trained on the labels of one window and keeps nothing of the others"
-ONE_CLASS_ALONE = "an output without anchors that sees its own class alone learns to win everywhere"
+from cilf.core import Detection, validation
+from cilf.core.types import Array, Ints
+from cilf.learners.classifier import ClassifierLearner
+from cilf.learners.novel_clustering import NovelClustering
+from cilf.nn.classifier import grow_head
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class DNNBase(ClassifierLearner, MarkingLearner):
-    """A classifier, trained on with the labels of each window, and on nothing else.
+class DNNBase(ClassifierLearner):
+    """A classifier that is trained on the labels of each window, and on nothing else.
 
-    What it is less sure of (by its largest softmax probability) than of nearly all held-out
-    known instances is novel, and split by k-means. It is the base of the other update methods:
-    they differ in what keeps weights from leaving what they have learned.
+    Nothing holds the network to what it has learned, so it forgets. The other update methods differ
+    from it in what they hold its weights to. An instance is novel if the largest softmax
+    probability is lower than that of nearly all held-out known instances.
 
-    Args:
-        replay: train on the memory too; without it nothing is kept but held-out instances, which
-            are never trained on.
-        seed, device, backbone, width, epochs, update_epochs, training: see :class:`WithNetwork`.
-        accepted, calibration_size, memory_size: see :class:`ClassifierLearner`.
-        k_max, least_silhouette, cluster_all: see :class:`MarkingLearner`.
+    Parameters
+    ----------
+    seed : int, default=0
+        Seed of everything that is random.
+    device : str, default="auto"
+        Device of the network: "auto", "cpu", "cuda", "cuda:1", ...
+    backbone : str or callable, default="auto"
+        Network that turns an instance into features: "mlp", "convnet", "resnet18", a pre-trained
+        one, or a function from the shape of an instance to a module. ``docs/methods/cilf.md`` lists
+        all names.
+    width : int or None, default=None
+        Number of channels (or units) of the backbone's first layer. None is its own default.
+    epochs : int, default=20
+        Number of passes over the data in the initial training.
+    update_epochs : int, default=15
+        Number of passes over the data in an update.
+    training : Training
+        Optimiser and batches; see :class:`cilf.nn.training.Training`.
+    accepted_share : float, default=0.95
+        Share of the held-out known instances whose novelty stays below the threshold.
+    calibration_size : int, default=20
+        Number of labelled instances of each class that are held out of training for the threshold.
+    memory_size : int, default=2000
+        Largest number of labelled instances that an update trains on again, with ``replay``.
+    replay : bool, default=False
+        Whether an update trains on a memory too. Without it only held-out instances are kept.
+    clustering : NovelClustering
+        Clustering of the novel instances; see
+        :class:`cilf.learners.novel_clustering.NovelClustering`.
 
-    Attributes:
-        classes_: the known classes, in order of arrival.
+    Attributes
+    ----------
+    classes_ : array
+        The known classes, in order of arrival.
 
-    Example:
-        >>> import numpy as np
-        >>> rng = np.random.default_rng(0)
-        >>> X = np.concatenate([rng.normal(c, 1.0, size=(30, 2)) for c in (-8, 0, 8)])
-        >>> learner = DNNBase(epochs=5).fit(X[:60], ["a"] * 30 + ["b"] * 30)
-        >>> learner.update(X[60:], ["c"] * 30).predict([[8.0, 8.0], [-8.0, -8.0]]).tolist()
-        ['c', 'c']
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(c, 1.0, size=(30, 2)) for c in (-8, 0, 8)])
+    >>> learner = DNNBase(epochs=5).fit(X[:60], ["a"] * 30 + ["b"] * 30)
+    >>> learner.update(X[60:], ["c"] * 30).predict([[8.0, 8.0], [-8.0, -8.0]]).tolist()
+    ['c', 'c']
 
-    Reference: the names are those of Yoon et al., "Lifelong learning with dynamically expandable
-    networks", ICLR 2018. ``docs/methods/dnn-base.md`` numbers the differences.
+    References
+    ----------
+    Yoon, Yang, Lee and Hwang, "Lifelong learning with dynamically expandable networks", ICLR 2018,
+    which gave it its name. ``docs/methods/dnn-base.md`` numbers the differences.
     """
 
     name: ClassVar[str] = "dnn-base"
     domains: ClassVar[Mapping[str, validation.Check]] = {
         **ClassifierLearner.domains,
-        **MarkingLearner.domains,
         "replay": validation.flag,
     }
-    expected_failures: ClassVar[Mapping[str, str]] = {"old_classes_are_kept": FORGETS}
+    expected_failures: ClassVar[Mapping[str, str]] = {
+        "old_classes_are_kept": "it is trained on the labels of one window and keeps nothing of "
+        "the others"
+    }
 
     replay: bool = False
+    clustering: NovelClustering = NovelClustering()
 
-    def _mark(self, X: Array) -> Marks:
-        logits, features = self._outputs(X)
-        novelty = unsureness(logits)
-        marked = novelty > self._most_accepted(self._novelty)
-        return Marks(novelty, marked, logits.argmax(1).cpu().numpy(), to_numpy(features))
+    def _fit(self, X: Array, y: Ints) -> None:
+        task = self._begin_fit(X, y)
+        self._train(task)
+        self._finish(task, replay=self.replay)
 
-    def _novelty(self, X: Array) -> Floats:
-        return unsureness(self._outputs(X)[0])
+    def _update(self, X: Array, y: Ints, n_classes: int) -> None:
+        task = self._begin_update(X, y, n_classes)
+        grow_head(task.network, n_classes, self.seed)
+        self._train(task)
+        self._finish(task, replay=self.replay)
 
-    @property
-    def _n_kept(self) -> int:
-        return self.memory_size if self.replay else 0
+    def _detect(self, X: Array, n_novel: int | None) -> Detection:
+        return self._cluster_novel(X, n_novel, self.clustering)

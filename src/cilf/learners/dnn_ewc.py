@@ -1,4 +1,4 @@
-"""DNN-EWC: a classifier whose weights are held where they were, as far as they mattered."""
+"""DNN-EWC: a classifier whose important weights an update holds where they were."""
 
 from __future__ import annotations
 
@@ -6,104 +6,166 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from torch import Tensor
-
-from cilf.core import validation
-from cilf.core.random import torch_generator
+from cilf.core import Detection, validation
+from cilf.core.parameters import Part
+from cilf.core.types import Array, Ints
 from cilf.learners.base import Arrays
-from cilf.learners.dnn_base import ONE_CLASS_ALONE, DNNBase
-from cilf.learners.with_classifier import Made
+from cilf.learners.classifier import ONE_CLASS_ALONE, ClassifierLearner, Task
+from cilf.learners.novel_clustering import NovelClustering
 from cilf.nn.anchors import Anchors
+from cilf.nn.classifier import grow_head
 from cilf.nn.fisher import diagonal_fisher
-from cilf.nn.memory import Memory
-from cilf.nn.network import Network
-from cilf.nn.training import Pull, Settings
 
 MODES = ("separate", "online")
 LABELS = ("sampled", "true")
-ANCHORS = "anchors"  # what their arrays are stored under
+ANCHORS = "anchors"  # the name of their arrays in a file
 
 
-@dataclass(kw_only=True, repr=False, eq=False)
-class DNNEWC(DNNBase):
-    """DNN-Base with elastic weight consolidation: weights that mattered are held where they were.
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Consolidation(Part):
+    """The penalty of elastic weight consolidation.
 
-    How much a weight matters is its entry on the diagonal of the Fisher matrix, of what the network
-    was just trained on.
-
-    Args:
-        ewc: weight of the penalty, half of the squared distances by importance.
-        mode: "separate" holds the weights near those of every earlier window, "online" near the
-            last ones, with the importance of all windows.
-        decay: in mode "online", what one window leaves of the importance before it.
-        fisher_labels: "sampled" from what the network says, or the "true" ones.
-        fisher_size: most instances of a window that tell what matters; None takes all.
-        fisher_clip: largest importance that one window gives to a weight; None does not clip.
-        replay: see :class:`DNNBase`, as for all other parameters.
-
-    Attributes:
-        classes_: the known classes, in order of arrival.
-
-    Example:
-        >>> import numpy as np
-        >>> rng = np.random.default_rng(0)
-        >>> X = np.concatenate([rng.normal(c, 1.0, size=(30, 2)) for c in (-8, 0, 8)])
-        >>> learner = DNNEWC(epochs=5).fit(X[:60], ["a"] * 30 + ["b"] * 30)
-        >>> learner.update(X[60:], ["c"] * 30).predict([[8.0, 8.0]]).tolist()
-        ['c']
-
-    Reference: Kirkpatrick et al., "Overcoming catastrophic forgetting in neural networks", PNAS
-    2017. ``docs/methods/dnn-ewc.md`` numbers the differences.
+    Parameters
+    ----------
+    weight : float, default=1000.0
+        Weight of the penalty, which is half of the squared distances by importance.
+    mode : {"separate", "online"}, default="separate"
+        Weights that are held. "separate" holds those of every earlier window, "online" the last
+        ones, with the importance of all windows.
+    decay : float, default=1.0
+        Factor of the earlier importance in each window, in mode "online".
+    fisher_labels : {"sampled", "true"}, default="sampled"
+        Labels that the importance is measured with. "sampled" draws them from the network's own
+        probabilities.
+    fisher_size : int or None, default=1000
+        Largest number of instances that the importance is measured on. None uses all.
+    fisher_clip : float or None, default=None
+        Largest importance that one window gives to a weight. None does not clip.
     """
 
-    name: ClassVar[str] = "dnn-ewc"
     domains: ClassVar[Mapping[str, validation.Check]] = {
-        **DNNBase.domains,
-        "ewc": validation.between(0.0),
+        "weight": validation.between(0.0),
         "mode": validation.among(MODES),
         "decay": validation.between(0.0, 1.0),
         "fisher_labels": validation.among(LABELS),
         "fisher_size": validation.optional(validation.whole(1)),
         "fisher_clip": validation.optional(validation.between(0.0)),
     }
-    expected_failures: ClassVar[Mapping[str, str]] = {"old_classes_are_kept": ONE_CLASS_ALONE}
 
-    ewc: float = 1000.0
+    weight: float = 1000.0
     mode: str = "separate"
     decay: float = 1.0
     fisher_labels: str = "sampled"
     fisher_size: int | None = 1000
     fisher_clip: float | None = None
 
+    def anchor(self, task: Task) -> Anchors:
+        """The weights of a trained network, with their importance for its task."""
+        x, labels = task.tensors()
+        importance = diagonal_fisher(
+            task.network, x, labels if self.fisher_labels == "true" else None,
+            generator=task.generator("fisher"), n_most=self.fisher_size,
+        )  # fmt: skip
+        if self.fisher_clip is not None:
+            importance = {k: v.clamp(max=self.fisher_clip) for k, v in importance.items()}
+        return Anchors.of(task.network, importance)
+
+    def accumulate(self, earlier: Anchors, newest: Anchors) -> Anchors:
+        """The anchors of all windows."""
+        if self.mode == "separate":
+            return earlier.joined(newest)
+        return earlier.renewed(newest, self.decay)
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class DNNEWC(ClassifierLearner):
+    """DNN-Base with elastic weight consolidation: important weights are held where they were.
+
+    The importance of a weight is its entry on the diagonal of the Fisher matrix, on the data that
+    the network was just trained on.
+
+    Parameters
+    ----------
+    consolidation : Consolidation
+        Penalty on moving important weights.
+    seed : int, default=0
+        Seed of everything that is random.
+    device : str, default="auto"
+        Device of the network: "auto", "cpu", "cuda", "cuda:1", ...
+    backbone : str or callable, default="auto"
+        Network that turns an instance into features: "mlp", "convnet", "resnet18", a pre-trained
+        one, or a function from the shape of an instance to a module. ``docs/methods/cilf.md`` lists
+        all names.
+    width : int or None, default=None
+        Number of channels (or units) of the backbone's first layer. None is its own default.
+    epochs : int, default=20
+        Number of passes over the data in the initial training.
+    update_epochs : int, default=15
+        Number of passes over the data in an update.
+    training : Training
+        Optimiser and batches; see :class:`cilf.nn.training.Training`.
+    accepted_share : float, default=0.95
+        Share of the held-out known instances whose novelty stays below the threshold.
+    calibration_size : int, default=20
+        Number of labelled instances of each class that are held out of training for the threshold.
+    memory_size : int, default=2000
+        Largest number of labelled instances that an update trains on again, with ``replay``.
+    replay : bool, default=False
+        Whether an update trains on a memory too. Without it only held-out instances are kept.
+    clustering : NovelClustering
+        Clustering of the novel instances; see
+        :class:`cilf.learners.novel_clustering.NovelClustering`.
+
+    Attributes
+    ----------
+    classes_ : array
+        The known classes, in order of arrival.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(c, 1.0, size=(30, 2)) for c in (-8, 0, 8)])
+    >>> learner = DNNEWC(epochs=5).fit(X[:60], ["a"] * 30 + ["b"] * 30)
+    >>> learner.update(X[60:], ["c"] * 30).predict([[8.0, 8.0]]).tolist()
+    ['c']
+
+    References
+    ----------
+    Kirkpatrick et al., "Overcoming catastrophic forgetting in neural networks", PNAS 2017.
+    ``docs/methods/dnn-ewc.md`` numbers the differences.
+    """
+
+    name: ClassVar[str] = "dnn-ewc"
+    domains: ClassVar[Mapping[str, validation.Check]] = {
+        **ClassifierLearner.domains,
+        "replay": validation.flag,
+    }
+    expected_failures: ClassVar[Mapping[str, str]] = {"old_classes_are_kept": ONE_CLASS_ALONE}
+
+    consolidation: Consolidation = Consolidation()
+    replay: bool = False
+    clustering: NovelClustering = NovelClustering()
+
     _anchors: Anchors = field(init=False)
 
-    def _train(self, network: Network, labelled: Memory, settings: Settings, made: Made) -> None:
-        super()._train(network, labelled, settings, made)
-        now = Anchors.of(network, self._importance(network, labelled, made))
-        self._anchors = now if made[0] == "fit" else self._accumulated(now)
+    def _fit(self, X: Array, y: Ints) -> None:
+        task = self._begin_fit(X, y)
+        self._train(task)
+        self._anchors = self.consolidation.anchor(task)
+        self._finish(task, replay=self.replay)
 
-    def _pull(self, network: Network, made: Made) -> Pull | None:
-        if made[0] == "fit":
-            return None
-        held = self._anchors
-        return lambda step: held.pull(network, self.ewc / 2 * step)
+    def _update(self, X: Array, y: Ints, n_classes: int) -> None:
+        task = self._begin_update(X, y, n_classes)
+        grow_head(task.network, n_classes, self.seed)
+        strength = self.consolidation.weight / 2
+        self._train(task, pull=self._anchors.make_pull(task.network, strength))
+        newest = self.consolidation.anchor(task)
+        self._anchors = self.consolidation.accumulate(self._anchors, newest)
+        self._finish(task, replay=self.replay)
 
-    def _importance(self, network: Network, labelled: Memory, made: Made) -> dict[str, Tensor]:
-        """Of each weight, for what this network was just trained on."""
-        x, labels = self._tensors(labelled, network)
-        fisher = diagonal_fisher(
-            network, x, labels if self.fisher_labels == "true" else None,
-            generator=torch_generator(self.seed, *made, "fisher"), n_most=self.fisher_size,
-        )  # fmt: skip
-        if self.fisher_clip is None:
-            return fisher
-        return {name: values.clamp(max=self.fisher_clip) for name, values in fisher.items()}
-
-    def _accumulated(self, now: Anchors) -> Anchors:
-        """What to hold the weights to after this window, and how firmly."""
-        if self.mode == "separate":
-            return self._anchors.joined(now)
-        return self._anchors.renewed(now, self.decay)
+    def _detect(self, X: Array, n_novel: int | None) -> Detection:
+        return self._cluster_novel(X, n_novel, self.clustering)
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
         arrays, plain = super()._get_state()

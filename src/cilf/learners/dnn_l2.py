@@ -1,4 +1,4 @@
-"""DNN-L2: a classifier whose weights are held near those of the last window."""
+"""DNN-L2: a classifier whose weights an update holds near those before it."""
 
 from __future__ import annotations
 
@@ -6,47 +6,93 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from cilf.core import validation
-from cilf.learners.dnn_base import ONE_CLASS_ALONE, DNNBase
-from cilf.learners.with_classifier import Made
+from cilf.core import Detection, validation
+from cilf.core.types import Array, Ints
+from cilf.learners.classifier import ONE_CLASS_ALONE, ClassifierLearner
+from cilf.learners.novel_clustering import NovelClustering
 from cilf.nn.anchors import Anchors
-from cilf.nn.network import Network
-from cilf.nn.training import Pull
+from cilf.nn.classifier import grow_head
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class DNNL2(DNNBase):
-    """DNN-Base, with a penalty on the squared distance from the weights before the update.
+class DNNL2(ClassifierLearner):
+    """DNN-Base with a penalty on the squared distance from the weights before an update.
 
-    Args:
-        l2: weight of that distance.
-        replay: see :class:`DNNBase`, as for all other parameters.
+    Parameters
+    ----------
+    l2 : float, default=3.0
+        Weight of the squared distance.
+    seed : int, default=0
+        Seed of everything that is random.
+    device : str, default="auto"
+        Device of the network: "auto", "cpu", "cuda", "cuda:1", ...
+    backbone : str or callable, default="auto"
+        Network that turns an instance into features: "mlp", "convnet", "resnet18", a pre-trained
+        one, or a function from the shape of an instance to a module. ``docs/methods/cilf.md`` lists
+        all names.
+    width : int or None, default=None
+        Number of channels (or units) of the backbone's first layer. None is its own default.
+    epochs : int, default=20
+        Number of passes over the data in the initial training.
+    update_epochs : int, default=15
+        Number of passes over the data in an update.
+    training : Training
+        Optimiser and batches; see :class:`cilf.nn.training.Training`.
+    accepted_share : float, default=0.95
+        Share of the held-out known instances whose novelty stays below the threshold.
+    calibration_size : int, default=20
+        Number of labelled instances of each class that are held out of training for the threshold.
+    memory_size : int, default=2000
+        Largest number of labelled instances that an update trains on again, with ``replay``.
+    replay : bool, default=False
+        Whether an update trains on a memory too. Without it only held-out instances are kept.
+    clustering : NovelClustering
+        Clustering of the novel instances; see
+        :class:`cilf.learners.novel_clustering.NovelClustering`.
 
-    Attributes:
-        classes_: the known classes, in order of arrival.
+    Attributes
+    ----------
+    classes_ : array
+        The known classes, in order of arrival.
 
-    Example:
-        >>> import numpy as np
-        >>> rng = np.random.default_rng(0)
-        >>> X = np.concatenate([rng.normal(c, 1.0, size=(30, 2)) for c in (-8, 0, 8)])
-        >>> learner = DNNL2(epochs=5).fit(X[:60], ["a"] * 30 + ["b"] * 30)
-        >>> learner.update(X[60:], ["c"] * 30).predict([[8.0, 8.0]]).tolist()
-        ['c']
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(c, 1.0, size=(30, 2)) for c in (-8, 0, 8)])
+    >>> learner = DNNL2(epochs=5).fit(X[:60], ["a"] * 30 + ["b"] * 30)
+    >>> learner.update(X[60:], ["c"] * 30).predict([[8.0, 8.0]]).tolist()
+    ['c']
 
-    Reference: see :class:`DNNBase`. ``docs/methods/dnn-l2.md`` numbers the differences.
+    References
+    ----------
+    Yoon, Yang, Lee and Hwang, "Lifelong learning with dynamically expandable networks", ICLR 2018,
+    which gave it its name. ``docs/methods/dnn-l2.md`` numbers the differences.
     """
 
     name: ClassVar[str] = "dnn-l2"
     domains: ClassVar[Mapping[str, validation.Check]] = {
-        **DNNBase.domains,
+        **ClassifierLearner.domains,
+        "replay": validation.flag,
         "l2": validation.between(0.0),
     }
     expected_failures: ClassVar[Mapping[str, str]] = {"old_classes_are_kept": ONE_CLASS_ALONE}
 
     l2: float = 3.0
+    replay: bool = False
+    clustering: NovelClustering = NovelClustering()
 
-    def _pull(self, network: Network, made: Made) -> Pull | None:
-        if made[0] == "fit":
-            return None
+    def _fit(self, X: Array, y: Ints) -> None:
+        task = self._begin_fit(X, y)
+        self._train(task)
+        self._finish(task, replay=self.replay)
+
+    def _update(self, X: Array, y: Ints, n_classes: int) -> None:
+        task = self._begin_update(X, y, n_classes)
+        grow_head(task.network, n_classes, self.seed)
         before = Anchors.of(self._network)
-        return lambda step: before.pull(network, self.l2 * step)
+        self._train(task, pull=before.make_pull(task.network, self.l2))
+        self._finish(task, replay=self.replay)
+
+    def _detect(self, X: Array, n_novel: int | None) -> Detection:
+        return self._cluster_novel(X, n_novel, self.clustering)

@@ -1,4 +1,4 @@
-"""Isolation forest: what few random cuts set apart from the first training data is novel."""
+"""Isolation forest: an instance that few random splits isolate is novel."""
 
 from __future__ import annotations
 
@@ -10,73 +10,95 @@ import numpy as np
 import torch
 from sklearn.ensemble import IsolationForest
 
-from cilf.core import validation
+from cilf.core import Detection, validation
 from cilf.core.distances import squared_distances
 from cilf.core.notices import notice
-from cilf.core.random import derived_seed, generator
-from cilf.core.types import Array, Ints
-from cilf.learners.base import Arrays
-from cilf.learners.marking import MarkingLearner, Marks
-from cilf.learners.with_vectors import WithVectors
+from cilf.core.random import derived_seed, generator, torch_generator
+from cilf.core.types import Array, Floats, Ints
+from cilf.learners.base import Arrays, Learner
+from cilf.learners.embedder import Embedder, check_features, find_frozen_network
+from cilf.learners.novel_clustering import NovelClustering, ScoredWindow
 from cilf.nn.memory import Memory
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class IForest(WithVectors, MarkingLearner):
-    """Isolation forest on features, k-means on what it marks, a memory that names classes.
+class IForest(Learner):
+    """Isolation forest on vectors, k-means on what is novel, a memory that names classes.
 
-    The forest stays as it was first fitted, so a class that was learned goes on looking novel;
-    an update only adds labelled instances to the memory, and names come from the nearest one.
+    The forest stays as it was first fitted, so a class goes on looking novel after its update. An
+    update adds labelled instances to the memory. The nearest instance of the memory names the
+    class of an instance.
 
-    Args:
-        n_estimators: trees.
-        max_samples: instances each tree is grown on, at most.
-        max_features: share of the features each tree looks at.
-        contamination: share of training data the forest may call novel, or "auto" for the
-            threshold of the original method.
-        sample_size: training instances that are kept to grow the forest from.
-        seed, features: see :class:`WithVectors`.
-        k_max, least_silhouette, cluster_all, memory_size: see :class:`MarkingLearner`.
+    Parameters
+    ----------
+    seed : int, default=0
+        Seed of everything that is random.
+    features : str, default="auto"
+        Vectors that the forest works on. "raw" is the scaled values. "embed" is the features of a
+        network that is trained on the first classes. "efficientnet-lite0", "timm:NAME" and
+        "torchvision:NAME" are frozen pre-trained networks for images, "minilm" and
+        "sentence:NAME-OR-FOLDER" for texts. "auto" is "minilm" for texts and "raw" otherwise.
+    memory_size : int, default=2000
+        Largest number of labelled instances in the memory.
+    clustering : NovelClustering
+        Clustering of the novel instances.
+    n_estimators : int, default=100
+        Number of trees.
+    max_samples : int, default=256
+        Largest number of instances that a tree is grown on.
+    max_features : float, default=1.0
+        Share of the features that a tree splits on.
+    contamination : float or "auto", default="auto"
+        Share of the training data that the threshold calls novel. "auto" is the threshold of the
+        original method.
+    sample_size : int, default=10000
+        Largest number of training instances that are kept to grow the forest from.
 
-    Attributes:
-        classes_: the known classes, in order of arrival.
+    Attributes
+    ----------
+    classes_ : array
+        The known classes, in order of arrival.
 
-    Example:
-        >>> rng = np.random.default_rng(0)
-        >>> def around(x, y):
-        ...     return rng.normal((x, y), 0.5, size=(40, 2))
-        >>> X = np.concatenate([around(-3, 0), around(3, 0)])
-        >>> learner = IForest(contamination=0.05).fit(X, ["left"] * 40 + ["right"] * 40)
-        >>> found = learner.detect(np.concatenate([around(0, 9), around(0, -9)]))
-        >>> found.n_novel, int(found.is_novel.sum())
-        (2, 80)
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> def around(x, y):
+    ...     return rng.normal((x, y), 0.5, size=(40, 2))
+    >>> X = np.concatenate([around(-3, 0), around(3, 0)])
+    >>> learner = IForest(contamination=0.05).fit(X, ["left"] * 40 + ["right"] * 40)
+    >>> found = learner.detect(np.concatenate([around(0, 9), around(0, -9)]))
+    >>> found.n_novel, int(found.is_novel.sum())
+    (2, 80)
 
-    Reference: Liu, Ting and Zhou, "Isolation Forest", ICDM 2008.
-
-    Differences from the paper that compares it: the novel instances are clustered alone
-    (``IForest.paper()`` clusters everything); the number of clusters is estimated.
+    References
+    ----------
+    Liu, Ting and Zhou, "Isolation Forest", ICDM 2008. ``docs/methods/iforest.md`` numbers the
+    differences.
     """
 
     name: ClassVar[str] = "iforest"
     expected_failures: ClassVar[Mapping[str, str]] = {
         "learned_class_looks_less_novel": "the forest stays as it was first fitted"
     }
-
     domains: ClassVar[Mapping[str, validation.Check]] = {
-        **WithVectors.domains,
-        **MarkingLearner.domains,
+        "features": check_features,
         "n_estimators": validation.whole(1),
         **dict.fromkeys(["max_samples", "sample_size", "memory_size"], validation.whole(2)),
         "max_features": validation.between(1e-6, 1.0),
         "contamination": validation.number_or(["auto"], least=1e-6, most=0.5),
     }
 
+    seed: int = 0
+    features: str = "auto"
+    memory_size: int = 2000
+    clustering: NovelClustering = NovelClustering()
     n_estimators: int = 100
     max_samples: int = 256
     max_features: float = 1.0
     contamination: float | str = "auto"
     sample_size: int = 10_000
 
+    _embedder: Embedder = field(init=False)
     _sample: Array = field(init=False)
     _settings: dict[str, Any] = field(init=False)
     _forest: IsolationForest = field(init=False)
@@ -85,32 +107,44 @@ class IForest(WithVectors, MarkingLearner):
     @classmethod
     def paper(cls, **changed: Any) -> Self:
         """As in the comparison of the paper: known and novel instances are clustered together."""
-        return cls().set_params(**({"cluster_all": True} | changed))
+        return cls().set_params(**({"clustering__cluster_all": True} | changed))
+
+    def _wanted_features(self, X: Array) -> str | None:
+        return find_frozen_network(self.features, X)
 
     def _fit(self, X: Array, y: Ints) -> None:
         rng = generator(self.seed, "fit")
-        self._learn_to_see(X, y)
+        self._embedder = Embedder.fit(X, y, features=self.features, seed=self.seed)
         if len(X) > self.sample_size:
             notice(
                 f"iforest grows from sample_size={self.sample_size} of the instances, drawn at "
                 "random: raise sample_size to use more."
             )
         sample = X[np.sort(rng.permutation(len(X))[: self.sample_size])]
-        self._grow(
-            sample,
-            {
-                "n_estimators": self.n_estimators,
-                "max_samples": min(self.max_samples, len(sample)),
-                "max_features": float(self.max_features),
-                "contamination": self.contamination,
-                "random_state": derived_seed(self.seed, "forest"),
-            },
-        )
+        settings = {
+            "n_estimators": self.n_estimators,
+            "max_samples": min(self.max_samples, len(sample)),
+            "max_features": float(self.max_features),
+            "contamination": self.contamination,
+            "random_state": derived_seed(self.seed, "forest"),
+        }
+        self._grow(sample, settings)
         self._memory = Memory(X, y).rebalanced(self.memory_size, rng)
 
     def _grow(self, sample: Array, settings: Mapping[str, Any]) -> None:
         self._sample, self._settings = sample, dict(settings)
         self._forest = IsolationForest(**settings).fit(self._embed(sample))
+
+    def _update(self, X: Array, y: Ints, n_classes: int) -> None:
+        rng = generator(self.seed, "update", self._n_updates)
+        self._memory = self._memory.joined(X, y).rebalanced(self.memory_size, rng)
+
+    def _detect(self, X: Array, n_novel: int | None) -> Detection:
+        z = self._embed(X)
+        novelty = -self._forest.score_samples(z)
+        window = ScoredWindow(novelty, novelty > -self._forest.offset_, self._predict(X), z)
+        rng = torch_generator(self.seed, "detect", self._n_updates)
+        return self.clustering.detect(window, n_novel, self.classes_, rng)
 
     def _predict(self, X: Array) -> Ints:
         # float64, so that an instance gets the same name alone and in a batch
@@ -118,23 +152,17 @@ class IForest(WithVectors, MarkingLearner):
         distances = squared_distances(torch.from_numpy(self._embed(X)).double(), remembered)
         return np.asarray(self._memory.y[distances.argmin(1).numpy()])
 
-    def _mark(self, X: Array) -> Marks:
-        z = self._embed(X)
-        novelty = -self._forest.score_samples(z)
-        return Marks(novelty, novelty > -self._forest.offset_, self._predict(X), z)
-
-    def _update(self, X: Array, y: Ints, n_classes: int) -> None:
-        rng = generator(self.seed, "update", self._n_updates)
-        self._memory = self._memory.joined(X, y).rebalanced(self.memory_size, rng)
+    def _embed(self, X: Array) -> Floats:
+        return self._embedder.transform(X)
 
     def _kept(self) -> tuple[Memory | None, Memory | None]:
         return self._memory, None
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
-        arrays = {"sample": self._sample} | self._memory.arrays("memory") | self._sight()
-        return arrays, {"forest": self._settings}
+        arrays = {"sample": self._sample} | self._memory.arrays("memory")
+        return arrays | self._embedder.arrays(), {"forest": self._settings}
 
     def _set_state(self, arrays: Arrays, plain: Mapping[str, Any]) -> None:
-        self._set_sight(self._inner_shape, arrays)
+        self._embedder = Embedder.stored(arrays, self._inner_shape, seed=self.seed)
         self._grow(arrays["sample"], plain["forest"])
         self._memory = Memory.stored(arrays, "memory")

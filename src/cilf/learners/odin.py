@@ -1,4 +1,4 @@
-"""ODIN-CNN: a classifier whose softmax, tempered and on nudged inputs, is low on novel classes."""
+"""ODIN-CNN: a classifier whose softmax, at a high temperature, is lower on novel classes."""
 
 from __future__ import annotations
 
@@ -10,77 +10,104 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from cilf.core import validation
-from cilf.core.types import Array, Floats
-from cilf.learners.marking import MarkingLearner, Marks
-from cilf.learners.with_classifier import ClassifierLearner
+from cilf.core import Detection, validation
+from cilf.core.types import Array
+from cilf.learners.classifier import ClassifierLearner
+from cilf.learners.novel_clustering import NovelClustering
 from cilf.nn.network import Network, as_tensor, to_numpy
 
-BATCH = 512
+BATCH_SIZE = 512
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class ODIN(ClassifierLearner, MarkingLearner):
-    """A convolutional classifier with ODIN's score, and k-means on what it marks.
+class ODIN(ClassifierLearner):
+    """A convolutional classifier with ODIN's score, and k-means on what is novel.
 
-    The score of an instance is its largest softmax probability at a high temperature, after a
-    small step of the input that raises it: the step raises it more for known classes. Instances
-    that score below nearly all held-out known ones are novel.
+    The score of an instance is its largest softmax probability at a high temperature, after a small
+    step of the input that raises it. The step raises it more for known classes. An instance is
+    novel if it scores below nearly all held-out known instances.
 
-    Args:
-        temperature: that logits are divided by.
-        epsilon: length of the step, in deviations of the training data for each channel.
-        seed, device, backbone, width, epochs, update_epochs, training: see :class:`WithNetwork`.
-        accepted, calibration_size, memory_size: see :class:`ClassifierLearner`.
-        k_max, least_silhouette, cluster_all: see :class:`MarkingLearner`.
+    Parameters
+    ----------
+    temperature : float, default=1000.0
+        Temperature that the logits are divided by.
+    epsilon : float, default=0.0014
+        Length of the step, in deviations of the training data for each channel.
+    seed : int, default=0
+        Seed of everything that is random.
+    device : str, default="auto"
+        Device of the network: "auto", "cpu", "cuda", "cuda:1", ...
+    backbone : str or callable, default="auto"
+        Network that turns an instance into features: "mlp", "convnet", "resnet18", a pre-trained
+        one, or a function from the shape of an instance to a module. ``docs/methods/cilf.md`` lists
+        all names.
+    width : int or None, default=None
+        Number of channels (or units) of the backbone's first layer. None is its own default.
+    epochs : int, default=20
+        Number of passes over the data in the initial training.
+    update_epochs : int, default=15
+        Number of passes over the data in an update.
+    training : Training
+        Optimiser and batches; see :class:`cilf.nn.training.Training`.
+    accepted_share : float, default=0.95
+        Share of the held-out known instances whose novelty stays below the threshold.
+    calibration_size : int, default=20
+        Number of labelled instances of each class that are held out of training for the threshold.
+    memory_size : int, default=2000
+        Largest number of labelled instances that an update trains on again.
+    clustering : NovelClustering
+        Clustering of the novel instances; see
+        :class:`cilf.learners.novel_clustering.NovelClustering`.
 
-    Attributes:
-        classes_: the known classes, in order of arrival.
+    Attributes
+    ----------
+    classes_ : array
+        The known classes, in order of arrival.
 
-    Example:
-        >>> import numpy as np
-        >>> rng = np.random.default_rng(0)
-        >>> X = np.concatenate([rng.normal(c, 1.0, size=(30, 2)) for c in (-6, 6)])
-        >>> learner = ODIN(epochs=5).fit(X, ["a"] * 30 + ["b"] * 30)
-        >>> learner.predict([[-6.0, -6.0], [6.0, 6.0]]).tolist()
-        ['a', 'b']
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(c, 1.0, size=(30, 2)) for c in (-6, 6)])
+    >>> learner = ODIN(epochs=5).fit(X, ["a"] * 30 + ["b"] * 30)
+    >>> learner.predict([[-6.0, -6.0], [6.0, 6.0]]).tolist()
+    ['a', 'b']
 
-    Reference: Liang, Li and Srikant, "Enhancing the reliability of out-of-distribution image
-    detection in neural networks", ICLR 2018. ``docs/methods/odin-cnn.md`` numbers the differences.
+    References
+    ----------
+    Liang, Li and Srikant, "Enhancing the reliability of out-of-distribution image detection in
+    neural networks", ICLR 2018. ``docs/methods/odin-cnn.md`` numbers the differences.
     """
 
     name: ClassVar[str] = "odin-cnn"
     domains: ClassVar[Mapping[str, validation.Check]] = {
         **ClassifierLearner.domains,
-        **MarkingLearner.domains,
         "temperature": validation.between(1e-3),
         "epsilon": validation.between(0.0),
     }
 
     temperature: float = 1000.0
     epsilon: float = 0.0014
+    clustering: NovelClustering = NovelClustering()
 
     @classmethod
     def paper(cls, **changed: Any) -> Self:
         """As the paper compares it: known and novel instances are clustered together."""
-        return cls().set_params(**({"cluster_all": True} | changed))
+        return cls().set_params(**({"clustering__cluster_all": True} | changed))
 
-    def _mark(self, X: Array) -> Marks:
-        logits, features = self._outputs(X)
-        novelty = self._novelty(X)
-        marked = novelty > self._most_accepted(self._novelty)
-        return Marks(novelty, marked, logits.argmax(1).cpu().numpy(), to_numpy(features))
-
-    def _novelty(self, X: Array) -> Floats:
+    def _score_novelty(self, X: Array, logits: Tensor) -> Array:
         scores = [
             odin_scores(self._network, batch, self.temperature, self.epsilon)
-            for batch in torch.split(as_tensor(X, self._network.device), BATCH)
+            for batch in torch.split(as_tensor(X, self._network.device), BATCH_SIZE)
         ]
         return -to_numpy(torch.cat(scores))
 
+    def _detect(self, X: Array, n_novel: int | None) -> Detection:
+        return self._cluster_novel(X, n_novel, self.clustering)
+
 
 def odin_scores(network: Network, x: Tensor, temperature: float, epsilon: float) -> Tensor:
-    """The largest softmax probability at this temperature, of inputs moved to raise it.
+    """The largest softmax probability at this temperature, after a step that raises it.
 
     Each value moves by ``epsilon`` deviations against the gradient of the cross entropy with the
     class the network predicts. The network is in evaluation mode.

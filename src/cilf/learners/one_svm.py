@@ -1,4 +1,4 @@
-"""One-SVM: one support vector machine around each known class; what lies in none is novel."""
+"""One-SVM: a one-class support vector machine for each known class."""
 
 from __future__ import annotations
 
@@ -9,88 +9,113 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.svm import OneClassSVM
 
-from cilf.core import validation
+from cilf.core import Detection, validation
 from cilf.core.notices import notice
-from cilf.core.random import generator
+from cilf.core.random import generator, torch_generator
 from cilf.core.types import Array, Floats, Ints
-from cilf.learners.base import Arrays
-from cilf.learners.marking import MarkingLearner, Marks
-from cilf.learners.with_vectors import WithVectors
+from cilf.learners.base import Arrays, Learner
+from cilf.learners.embedder import Embedder, check_features, find_frozen_network
+from cilf.learners.novel_clustering import NovelClustering, ScoredWindow
 from cilf.nn.memory import Memory
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class OneSVM(WithVectors, MarkingLearner):
-    """A one-class support vector machine for each known class, and k-means on what none takes.
+class OneSVM(Learner):
+    """A one-class support vector machine for each known class, and k-means on what none accepts.
 
-    The machine with the largest decision value names an instance; where all values are below
-    zero, it is novel. An update fits all machines again, to what the memory holds and what is new.
+    The machine with the largest decision value names an instance. Where all values are below zero,
+    the instance is novel. An update fits all machines again, to the memory and the new instances.
 
-    Args:
-        kernel: "rbf", "linear", "poly" (of degree 3) or "sigmoid".
-        nu: share of a class that its machine may leave outside, at most.
-        gamma: of the kernel; "scale" is 1 / (number of features * variance of the known data),
-            "auto" is 1 / number of features.
-        class_size: instances of a class that its machine is fitted to, at most; of more, as many
-            are drawn.
-        seed, features: see :class:`WithVectors`.
-        k_max, least_silhouette, cluster_all, memory_size: see :class:`MarkingLearner`.
+    Parameters
+    ----------
+    seed : int, default=0
+        Seed of everything that is random.
+    features : str, default="auto"
+        Vectors that the machines work on. "raw" is the scaled values. "embed" is the features of a
+        network that is trained on the first classes. "efficientnet-lite0", "timm:NAME" and
+        "torchvision:NAME" are frozen pre-trained networks for images, "minilm" and
+        "sentence:NAME-OR-FOLDER" for texts. "auto" is "minilm" for texts and "raw" otherwise.
+    memory_size : int, default=2000
+        Largest number of known instances that an update fits the machines to again.
+    clustering : NovelClustering
+        Clustering of the novel instances.
+    kernel : {"rbf", "linear", "poly", "sigmoid"}, default="rbf"
+        Kernel of the machines. "poly" has degree 3.
+    nu : float, default=0.1
+        Largest share of a class that its machine leaves outside.
+    gamma : float, "scale" or "auto", default="scale"
+        Coefficient of the kernel. "scale" is 1 / (number of features * variance of the known data),
+        "auto" is 1 / number of features.
+    class_size : int, default=2000
+        Largest number of instances of a class that its machine is fitted to. A random sample
+        stands for a larger class.
 
-    Attributes:
-        classes_: the known classes, in order of arrival.
+    Attributes
+    ----------
+    classes_ : array
+        The known classes, in order of arrival.
 
-    Example:
-        >>> rng = np.random.default_rng(0)
-        >>> def around(x, y):
-        ...     return rng.normal((x, y), 0.5, size=(40, 2))
-        >>> X = np.concatenate([around(-3, 0), around(3, 0)])
-        >>> learner = OneSVM().fit(X, ["left"] * 40 + ["right"] * 40)
-        >>> found = learner.detect(np.concatenate([around(0, 9), around(0, -9)]))
-        >>> found.n_novel, int(found.is_novel.sum())
-        (2, 80)
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> def around(x, y):
+    ...     return rng.normal((x, y), 0.5, size=(40, 2))
+    >>> X = np.concatenate([around(-3, 0), around(3, 0)])
+    >>> learner = OneSVM().fit(X, ["left"] * 40 + ["right"] * 40)
+    >>> found = learner.detect(np.concatenate([around(0, 9), around(0, -9)]))
+    >>> found.n_novel, int(found.is_novel.sum())
+    (2, 80)
 
-    Reference: Schölkopf, Platt, Shawe-Taylor, Smola and Williamson, "Estimating the support of a
+    References
+    ----------
+    Schölkopf, Platt, Shawe-Taylor, Smola and Williamson, "Estimating the support of a
     high-dimensional distribution", Neural Computation 2001. ``docs/methods/one-svm.md`` numbers
     the differences.
     """
 
     name: ClassVar[str] = "one-svm"
     domains: ClassVar[Mapping[str, validation.Check]] = {
-        **WithVectors.domains,
-        **MarkingLearner.domains,
+        "features": check_features,
+        "memory_size": validation.whole(0),
         "kernel": validation.among(["rbf", "linear", "poly", "sigmoid"]),
         "nu": validation.between(1e-6, 0.999),
         "gamma": validation.number_or(["scale", "auto"], least=1e-12),
         "class_size": validation.whole(1),
     }
 
+    seed: int = 0
+    features: str = "auto"
+    memory_size: int = 2000
+    clustering: NovelClustering = NovelClustering()
     kernel: str = "rbf"
     nu: float = 0.1
     gamma: float | str = "scale"
     class_size: int = 2000
 
+    _embedder: Embedder = field(init=False)
     _sample: Memory = field(init=False)  # what the machines are fitted to
     _settings: dict[str, Any] = field(init=False)
     _machines: list[Machine] = field(init=False)
 
+    def _wanted_features(self, X: Array) -> str | None:
+        return find_frozen_network(self.features, X)
+
     def _fit(self, X: Array, y: Ints) -> None:
-        self._learn_to_see(X, y)
-        self._learn(Memory(X, y), generator(self.seed, "fit"))
+        self._embedder = Embedder.fit(X, y, features=self.features, seed=self.seed)
+        self._fit_machines(Memory(X, y), generator(self.seed, "fit"))
 
     def _update(self, X: Array, y: Ints, n_classes: int) -> None:
         rng = generator(self.seed, "update", self._n_updates)
         memory = self._sample.rebalanced(self.memory_size, rng)
-        self._learn(memory.joined(X, y), rng)
+        self._fit_machines(memory.joined(X, y), rng)
 
-    def _learn(self, labelled: Memory, rng: np.random.Generator) -> None:
-        sample = labelled.rows(drawn(labelled.y, self.class_size, rng))
+    def _fit_machines(self, labelled: Memory, rng: np.random.Generator) -> None:
+        sample = labelled.rows(sample_rows(labelled.y, self.class_size, rng))
         settings = {"kernel": self.kernel, "nu": float(self.nu), "gamma": self.gamma}
-        self._surround(sample, settings)
+        self._set_machines(sample, settings)
 
-    def _surround(self, sample: Memory, settings: Mapping[str, Any]) -> None:
-        """Fit a machine to each class of the sample."""
-        z = self._embed(sample.X)
-        self._machines = machines(z, sample.y, **settings)
+    def _set_machines(self, sample: Memory, settings: Mapping[str, Any]) -> None:
+        self._machines = fit_machines(self._embed(sample.X), sample.y, **settings)
         self._sample, self._settings = sample, dict(settings)
 
     def _decisions(self, z: Floats) -> tuple[Array, Ints]:
@@ -102,20 +127,26 @@ class OneSVM(WithVectors, MarkingLearner):
     def _predict(self, X: Array) -> Ints:
         return self._decisions(self._embed(X))[1]
 
-    def _mark(self, X: Array) -> Marks:
+    def _detect(self, X: Array, n_novel: int | None) -> Detection:
         z = self._embed(X)
         decision, label = self._decisions(z)
-        return Marks(-decision, decision < 0, label, z)
+        rng = torch_generator(self.seed, "detect", self._n_updates)
+        window = ScoredWindow(-decision, decision < 0, label, z)
+        return self.clustering.detect(window, n_novel, self.classes_, rng)
+
+    def _embed(self, X: Array) -> Floats:
+        return self._embedder.transform(X)
 
     def _kept(self) -> tuple[Memory | None, Memory | None]:
         return self._sample, None
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
-        return self._sample.arrays("sample") | self._sight(), {"machines": self._settings}
+        arrays = self._sample.arrays("sample") | self._embedder.arrays()
+        return arrays, {"machines": self._settings}
 
     def _set_state(self, arrays: Arrays, plain: Mapping[str, Any]) -> None:
-        self._set_sight(self._inner_shape, arrays)
-        self._surround(Memory.stored(arrays, "sample"), plain["machines"])
+        self._embedder = Embedder.stored(arrays, self._inner_shape, seed=self.seed)
+        self._set_machines(Memory.stored(arrays, "sample"), plain["machines"])
 
 
 @dataclass(frozen=True)
@@ -134,20 +165,22 @@ class Machine:
         return np.asarray(self.svm.decision_function(z) / self.mass)
 
 
-def machines(z: Floats, y: Ints, *, kernel: str, nu: float, gamma: float | str) -> list[Machine]:
-    """A machine for each class that is there; they share one kernel."""
+def fit_machines(
+    z: Floats, y: Ints, *, kernel: str, nu: float, gamma: float | str
+) -> list[Machine]:
+    """A machine for each class that has instances; all machines share one kernel."""
     width = kernel_width(z, gamma)
-    made = []
+    machines = []
     for label in np.unique(y):
         members = z[y == label]
         svm = OneClassSVM(kernel=kernel, nu=nu, gamma=width)
         svm.random_state = 0  # not used, but else drawn from the global generator
-        made.append(Machine(int(label), svm.fit(members), nu * len(members)))
-    return made
+        machines.append(Machine(int(label), svm.fit(members), nu * len(members)))
+    return machines
 
 
 def kernel_width(z: Floats, gamma: float | str) -> float:
-    """Gamma as a number: as scikit-learn has it, but of the data of all classes.
+    """Gamma as a number, as scikit-learn computes it, but from the data of all classes.
 
     >>> kernel_width(np.array([[0.0, 4.0], [4.0, 0.0]]), "scale")
     0.125
@@ -158,8 +191,8 @@ def kernel_width(z: Floats, gamma: float | str) -> float:
     return 1.0 / float(z.shape[1] * (variance or 1.0))
 
 
-def drawn(y: Ints, most: int, rng: np.random.Generator) -> Ints:
-    """Rows of at most this many instances of each class, drawn at random, in order."""
+def sample_rows(y: Ints, most: int, rng: np.random.Generator) -> Ints:
+    """Row numbers of a random sample, in order, with at most this many instances of each class."""
     kept = []
     for label in np.unique(y):
         rows = np.flatnonzero(y == label)

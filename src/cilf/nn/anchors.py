@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,6 +65,10 @@ class Anchors:
             # Of the way. In float32 a larger strength would be inf, and inf * 0 is no number.
             share = 1 / (1 + 1 / (2 * min(strength, LARGEST) * importance))
             weight.lerp_(anchor, share)
+
+    def make_pull(self, network: nn.Module, weight: float) -> Callable[[float], None]:
+        """The step of training that pulls a network to the anchors, with this weight."""
+        return lambda step: self.pull(network, weight * step)
 
     def joined(self, later: Anchors) -> Anchors:
         """Anchors whose distance is that of these and of ``later`` ones together.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -13,17 +11,14 @@ from cilf.core.types import Floats
 from cilf.nn import training
 from cilf.nn.network import Network, to_numpy
 
-Penalty = Callable[[], Tensor]
-"""Of the weights as they are now."""
-
 
 def grow_head(network: Network, n_classes: int, seed: int) -> None:
-    """Give the head an output for each class; those that are there keep their weights."""
-    network.head = grown(network.head, n_classes, seed)
+    """Give the head an output for each class; old outputs keep their weights."""
+    network.head = grow_layer(network.head, n_classes, seed)
 
 
-def grown(old: nn.Linear, n_outputs: int, seed: int) -> nn.Linear:
-    """A layer with more outputs; those that are there keep their weights."""
+def grow_layer(old: nn.Linear, n_outputs: int, seed: int) -> nn.Linear:
+    """A layer with more outputs; old outputs keep their weights."""
     if n_outputs == old.out_features:
         return old
     with isolated_torch(seed, "head", n_outputs):
@@ -41,29 +36,27 @@ def train_classifier(
     settings: training.Settings,
     *,
     batch_size: int,
-    draws: torch.Generator,
+    generator: torch.Generator,
     seed: int,
     purpose: str,
-    penalty: Penalty | None = None,
     pull: training.Pull | None = None,
 ) -> None:
-    """Cross entropy on labelled instances; a penalty or a pull on the weights if there is one."""
+    """Minimise the cross entropy on labelled instances; ``pull`` moves the weights after a step."""
 
     def objective(logits: Tensor, rows: Tensor) -> Tensor:
-        loss = F.cross_entropy(logits, labels[rows])
-        return loss if penalty is None else loss + penalty()
+        return F.cross_entropy(logits, labels[rows])
 
-    batches = training.shuffled(len(x), batch_size, draws, network.device)
+    batches = training.shuffled(len(x), batch_size, generator, network.device)
     for _ in training.epochs(
         network, x, batches, objective, settings, seed=seed, purpose=purpose, pull=pull
     ):
         pass
 
 
-def unsureness(logits: Tensor) -> Floats:
+def softmax_uncertainty(logits: Tensor) -> Floats:
     """1 - the largest softmax probability.
 
-    >>> unsureness(torch.tensor([[0.0, 0.0], [9.0, 0.0]])).round(3).tolist()
+    >>> softmax_uncertainty(torch.tensor([[0.0, 0.0], [9.0, 0.0]])).round(3).tolist()
     [0.5, 0.0]
     """
     return to_numpy(1 - F.softmax(logits.double(), dim=1).amax(1))

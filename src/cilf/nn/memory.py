@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from cilf.core.types import Array, Ints
+from cilf.nn.network import as_tensor
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,10 @@ class Memory:
     def stored(cls, arrays: Mapping[str, Array], name: str) -> Memory:
         """The memory that is stored under this name."""
         return cls(arrays[f"{name}.X"], arrays[f"{name}.y"])
+
+    def tensors(self, device: torch.device) -> tuple[Tensor, Tensor]:
+        """Instances and labels as tensors on this device."""
+        return as_tensor(self.X, device), torch.from_numpy(self.y).to(device)
 
     def joined(self, X: Array, y: Ints) -> Memory:
         """This memory and these instances together."""

@@ -138,16 +138,16 @@ def _digest(module: nn.Module, about: dict[str, Any]) -> str:
 # ------------------------------------------------------------------------------- the choice
 
 
-def chosen(value: object, X: Array, *, parameter: str = "backbone") -> str | None:
-    """The frozen network that training instances are seen through; None: the learner sees them.
+def choose_network(value: object, X: Array, *, parameter: str = "backbone") -> str | None:
+    """Choose the frozen network that embeds the training instances; None embeds nothing.
 
-    ``value`` is that of the parameter; "auto" takes one for texts, and for colour images if it is
-    installed, and says so.
+    ``value`` is that of the parameter. "auto" takes a network for texts, and for colour images if
+    one is installed, and prints a notice.
     """
     if is_frozen(value):
         return str(value)
     if X.ndim == 1:
-        return _chosen_for_texts(value, parameter)
+        return _choose_for_texts(value, parameter)
     if value == "auto" and _are_photographs(X) and image_models.available():
         notice(
             f"colour images are seen through {LITE0}, pre-trained on ImageNet; "
@@ -157,7 +157,7 @@ def chosen(value: object, X: Array, *, parameter: str = "backbone") -> str | Non
     return None
 
 
-def _chosen_for_texts(value: object, parameter: str) -> str:
+def _choose_for_texts(value: object, parameter: str) -> str:
     if value != "auto":
         raise BadInput(
             f"X holds texts, which {parameter}={value!r} does not take: give numbers, or set "

@@ -8,11 +8,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from cilf.learners.cfo.counterfactual import (
-    counterfactuals,
+    Counterfactuals,
     one_against_rest,
     open_scores,
+    pad_none,
     surprise_of_none,
-    with_none,
 )
 from cilf.learners.cfo.gan import GAN, make_gan
 
@@ -26,7 +26,7 @@ def probabilities(logits: list[float]) -> list[float]:
 
 
 def test_none_has_a_logit_of_zero() -> None:
-    assert with_none(LOGITS).tolist() == [[2, -1, 0], [-3, -4, 0], [0, 0, 0]]
+    assert pad_none(LOGITS).tolist() == [[2, -1, 0], [-3, -4, 0], [0, 0, 0]]
 
 
 def test_surprise_of_none_by_hand() -> None:
@@ -81,23 +81,22 @@ def images(n: int = 3) -> Tensor:
 
 
 def found(x: Tensor, steps: int, speed: float = 0.1, distance_weight: float = 1.0) -> Tensor:
-    return counterfactuals(
-        fresh_gan(), brightness, x, steps=steps, speed=speed, distance_weight=distance_weight
-    )
+    descent = Counterfactuals(steps=steps, speed=speed, distance_weight=distance_weight)
+    return descent.descend(fresh_gan(), brightness, x)
 
 
 def test_no_step_is_the_reconstruction() -> None:
     made, x = fresh_gan(), images()
-    assert torch.equal(found(x, steps=0), made.decoded(made.encoded(x)).detach())
+    assert torch.equal(found(x, steps=0), made.decode(made.encode(x)).detach())
 
 
 def test_steps_are_those_of_one_image_written_out() -> None:
     made, x = fresh_gan(), images(1)
-    start = made.encoded(x).detach()
+    start = made.encode(x).detach()
     cells = start
     for _ in range(3):
         cells = cells.clone().requires_grad_()
-        left, right = brightness(made.decoded(cells))[0]
+        left, right = brightness(made.decode(cells))[0]
         loss = torch.log(1 + left.exp() + right.exp())
         for there, was in zip(cells.flatten(), start.flatten(), strict=True):
             loss = loss + 0.7 * (there - was) ** 2
@@ -107,7 +106,7 @@ def test_steps_are_those_of_one_image_written_out() -> None:
             for column in range(4):
                 moved[0, :, row, column] /= moved[0, :, row, column].square().sum().sqrt()
         cells = moved
-    expected = made.decoded(cells).detach()
+    expected = made.decode(cells).detach()
     torch.testing.assert_close(found(x, 3, speed=0.3, distance_weight=0.7), expected)
 
 
@@ -129,5 +128,5 @@ def test_distance_holds_it_back() -> None:
 
 def test_networks_get_no_gradients() -> None:
     made = fresh_gan()
-    counterfactuals(made, brightness, images(), steps=2, speed=0.1, distance_weight=1.0)
+    Counterfactuals(steps=2, speed=0.1, distance_weight=1.0).descend(made, brightness, images())
     assert all(p.grad is None for p in made.parameters())

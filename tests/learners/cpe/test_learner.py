@@ -10,7 +10,7 @@ from torch import nn
 
 from cilf.errors import BadConfig
 from cilf.learners.cpe.learner import CPE
-from cilf.learners.cpe.prototype_ensemble import PrototypeEnsemble
+from cilf.learners.cpe.prototype_ensemble import PrototypeEnsemble, PrototypeSettings
 from cilf.nn.network import embed
 from cilf.nn.training import Training
 
@@ -32,11 +32,11 @@ def flat(shape: tuple[int, ...]) -> nn.Module:
 
 
 def test_the_loss_is_the_sum_of_its_terms() -> None:
-    learner = CPE(threshold=4.0, pairwise=0.3, beta=2.0)
-    draws = torch.Generator().manual_seed(0)
-    z = 3 * torch.randn(5, 2, generator=draws)
+    settings = PrototypeSettings(threshold=4.0, pairwise=0.3, beta=2.0)
+    rng = torch.Generator().manual_seed(0)
+    z = 3 * torch.randn(5, 2, generator=rng)
     made = PrototypeEnsemble(
-        3 * torch.randn(4, 2, generator=draws), torch.tensor([0, 0, 1, 1]), torch.ones(4).long()
+        3 * torch.randn(4, 2, generator=rng), torch.tensor([0, 0, 1, 1]), torch.ones(4).long()
     )
     y = torch.tensor([0, 1, 0, 1, 0])
     _, own = made.nearest_own(z, y)
@@ -51,7 +51,7 @@ def test_the_loss_is_the_sum_of_its_terms() -> None:
         push = math.log(1 + math.exp(2 * (4.0 - like * (8.0 - squares[nearest])))) / 2
         slow += (-math.log(odds[mine] / sum(odds)) + 0.3 * (pull + push)) / len(z)
     assert 0 < pushed < len(z)  # both sides of the pairwise loss took part
-    assert float(learner._ensemble_loss(z, own, made)) == pytest.approx(slow, rel=1e-5)
+    assert float(settings.loss(z, own, made)) == pytest.approx(slow, rel=1e-5)
 
 
 def test_training_steps_down_the_gradient_of_both_losses() -> None:
@@ -59,16 +59,16 @@ def test_training_steps_down_the_gradient_of_both_losses() -> None:
     X, y = around([(-9, 0), (9, 0), (0, 9)], 10), torch.arange(3).repeat_interleave(10)
     plain = {
         "backbone": flat, "embedding_size": 2, "calibration_size": 0,
-        "threshold": 2.0, "pairwise": 0.3,
+        "prototypes": PrototypeSettings(threshold=2.0, pairwise=0.3),
         "training": Training(batch_size=30, learning_rate=0.01, weight_decay=0.0, clip=None),
     }  # fmt: skip
     start = CPE(epochs=0, **plain).fit(X, y.numpy())
     moved = CPE(epochs=1, **plain).fit(X, y.numpy())
     network, layer = start._network, start._network.get_submodule("classifier")
     z = network(torch.from_numpy(X.astype(np.float32)))
-    made, own = PrototypeEnsemble.empty(2).assigned(z.detach(), y, reach=4.0)
+    made, own = PrototypeEnsemble.empty(2).assign(z.detach(), y, reach=4.0)
     of_classifier = nn.functional.cross_entropy(layer(z.relu()), y)
-    of_prototypes = start._ensemble_loss(z, own, made)
+    of_prototypes = start.prototypes.loss(z, own, made)
     weights = dict(network.named_parameters())
     assert set(weights) == {"head.weight", "head.bias", "classifier.weight", "classifier.bias"}
     first, second = (
@@ -89,7 +89,7 @@ def test_a_class_of_two_far_modes_gets_two_prototypes() -> None:
         backbone=flat,
         embedding_size=2,
         epochs=3,
-        threshold=0.3,
+        prototypes=PrototypeSettings(threshold=0.3),
         training=Training(learning_rate=0.0, batch_size=32),
     )
     learner.fit(X, ["split"] * 120 + ["whole"] * 60)
@@ -99,7 +99,8 @@ def test_a_class_of_two_far_modes_gets_two_prototypes() -> None:
 
 def test_there_are_no_more_prototypes_than_allowed() -> None:
     X = around([(-9, 0), (9, 0)], 40)
-    learner = CPE(epochs=3, threshold=0.01, max_prototypes=3, training=Training(learning_rate=0.0))
+    few = PrototypeSettings(threshold=0.01, max_prototypes=3)
+    learner = CPE(epochs=3, prototypes=few, training=Training(learning_rate=0.0))
     learner.fit(X, ["a"] * 40 + ["b"] * 40)
     assert np.bincount(learner._prototypes.labels.numpy()).max() <= 3
 
@@ -140,12 +141,13 @@ def test_an_update_measures_the_limits_of_all_classes_anew(learner: CPE) -> None
 def test_what_lies_beyond_mean_and_deviations_is_novel(learner: CPE, coefficient: float) -> None:
     asked = copy.copy(learner).set_params(std_coefficient=coefficient)
     window = np.concatenate([learner._calibration.X, around([(0, 0)], 20, seed=2)])
-    marks = asked._mark(window)
+    found = asked.detect(window)
     distance, _ = learner._prototypes.nearest(torch.from_numpy(learner.embed(window)))
-    mean, deviation = learner._spreads[marks.label].T
+    positions = (found.label == "b").astype(int)
+    mean, deviation = learner._spreads[positions].T
     expected = distance.numpy() > mean + coefficient * deviation
-    assert marks.marked.tolist() == expected.tolist()
-    assert marks.novelty == pytest.approx(distance.numpy())
+    assert found.is_novel.tolist() == expected.tolist()
+    assert found.novelty == pytest.approx(distance.numpy())
 
 
 def test_as_many_known_instances_are_rejected_as_that_many_deviations_leave_out(
@@ -155,7 +157,7 @@ def test_as_many_known_instances_are_rejected_as_that_many_deviations_leave_out(
 
     def rejected(coefficient: float) -> float:
         asked = copy.copy(learner).set_params(std_coefficient=coefficient)
-        return float(asked._mark(fresh).marked.mean())
+        return float(asked.detect(fresh).is_novel.mean())
 
     assert 0.05 < rejected(1.0) < 0.35  # a normal distance: 0.16
     assert rejected(4.0) < 0.06  # Chebyshev, whatever the distribution
@@ -218,9 +220,10 @@ def test_a_network_that_is_not_trained_has_a_prototype_for_each_class() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("threshold", 0.0), ("pairwise", -1.0), ("beta", 0.0), ("embedding_size", 0),
-     ("max_prototypes", 0), ("std_coefficient", -1.0), ("calibration_size", -1)],
+    [("prototypes__threshold", 0.0), ("prototypes__pairwise", -1.0), ("prototypes__beta", 0.0),
+     ("prototypes__max_prototypes", 0), ("embedding_size", 0), ("std_coefficient", -1.0),
+     ("calibration_size", -1)],
 )  # fmt: skip
 def test_what_cannot_work_is_refused(name: str, value: float) -> None:
-    with pytest.raises(BadConfig, match=name):
-        CPE(**{name: value}).fit(around([(-9, 0), (9, 0)], 5), ["a"] * 5 + ["b"] * 5)
+    with pytest.raises(BadConfig, match=name.replace("__", ".")):
+        CPE().set_params(**{name: value}).fit(around([(-9, 0), (9, 0)], 5), ["a", "b"] * 5)

@@ -49,19 +49,19 @@ def one_by_one(z: Tensor, y: Tensor, reach: float) -> list[tuple[list[float], in
 
 def test_an_instance_joins_the_nearest_prototype_of_its_class_within_reach() -> None:
     before = ensemble((0.0, 0, 3), (10.0, 0, 1), (1.5, 1, 1))
-    after, own = before.assigned(points(2.0, 9.0), torch.tensor([0, 0]), reach=5.0)
+    after, own = before.assign(points(2.0, 9.0), torch.tensor([0, 0]), reach=5.0)
     assert own.tolist() == [0, 1]  # not the one of class 1, which is nearer
     assert listed(after) == [(0.5, 0, 4), (9.5, 0, 2), (1.5, 1, 1)]
 
 
 def test_an_instance_out_of_reach_founds_a_prototype() -> None:
-    after, own = ensemble((0.0, 0, 3)).assigned(points(5.0), torch.tensor([0]), reach=5.0)
+    after, own = ensemble((0.0, 0, 3)).assign(points(5.0), torch.tensor([0]), reach=5.0)
     assert own.tolist() == [1]
     assert listed(after) == [(0.0, 0, 3), (5.0, 0, 1)]
 
 
 def test_a_founded_prototype_serves_the_rest_of_the_batch() -> None:
-    after, own = PrototypeEnsemble.empty(1).assigned(
+    after, own = PrototypeEnsemble.empty(1).assign(
         points(0.0, 20.0, 4.0, 21.0), torch.tensor([0, 0, 0, 0]), reach=5.0
     )
     assert own.tolist() == [0, 1, 0, 1]
@@ -69,14 +69,14 @@ def test_a_founded_prototype_serves_the_rest_of_the_batch() -> None:
 
 
 def test_a_class_without_prototypes_founds_one_wherever_it_is() -> None:
-    after, own = ensemble((0.0, 0, 3)).assigned(points(0.0), torch.tensor([1]), reach=5.0)
+    after, own = ensemble((0.0, 0, 3)).assign(points(0.0), torch.tensor([1]), reach=5.0)
     assert own.tolist() == [1]
     assert listed(after) == [(0.0, 0, 3), (0.0, 1, 1)]
 
 
 def test_the_ensemble_itself_stays() -> None:
     before = ensemble((0.0, 0, 3))
-    before.assigned(points(2.0, 9.0), torch.tensor([0, 0]), reach=5.0)
+    before.assign(points(2.0, 9.0), torch.tensor([0, 0]), reach=5.0)
     assert listed(before) == [(0.0, 0, 3)]
 
 
@@ -92,7 +92,7 @@ def test_one_instance_at_a_time_is_the_published_method(
     made = PrototypeEnsemble.empty(2)
     made = PrototypeEnsemble(made.centres.double(), made.labels, made.weights)
     for row in range(len(z)):
-        made, own = made.assigned(z[row : row + 1], y[row : row + 1], reach)
+        made, own = made.assign(z[row : row + 1], y[row : row + 1], reach)
         assert made.labels[own].tolist() == y[row : row + 1].tolist()
     expected = one_by_one(z, y, reach)
     assert made.labels.tolist() == [label for _, label, _ in expected]
@@ -105,7 +105,7 @@ def test_a_batch_that_stays_with_its_prototypes_is_as_good_as_one_by_one() -> No
     draws = torch.Generator().manual_seed(0)
     y = torch.arange(2).repeat(20)
     z = 20.0 * y[:, None] + torch.randn(40, 3, generator=draws)
-    together, own = PrototypeEnsemble.empty(3).assigned(z[:2], y[:2], 8.0)[0].assigned(z, y, 8.0)
+    together, own = PrototypeEnsemble.empty(3).assign(z[:2], y[:2], 8.0)[0].assign(z, y, 8.0)
     expected = one_by_one(torch.cat([z[:2], z]), torch.cat([y[:2], y]), 8.0)
     assert own.tolist() == y.tolist()
     assert together.weights.tolist() == [weight for _, _, weight in expected] == [21, 21]
@@ -118,32 +118,32 @@ def test_a_class_of_two_far_modes_has_two_prototypes() -> None:
     z = modes[torch.arange(100) % 2] + torch.randn(100, 2, generator=draws)
     made = PrototypeEnsemble.empty(2)
     for rows in torch.randperm(100, generator=draws).split(16):
-        made, _ = made.assigned(z[rows], torch.zeros(len(rows), dtype=torch.long), 10.0)
+        made, _ = made.assign(z[rows], torch.zeros(len(rows), dtype=torch.long), 10.0)
     assert made.weights.tolist() == [50, 50]
     assert torch.allclose(made.centres.sort(0).values, modes, atol=0.5)
 
 
 def test_pruning_drops_single_instances_and_halves_weights_upwards() -> None:
     before = ensemble((0.0, 0, 7), (1.0, 0, 1), (2.0, 0, 2), (3.0, 1, 8), (4.0, 1, 1))
-    assert listed(before.pruned()) == [(0.0, 0, 4), (2.0, 0, 1), (3.0, 1, 4)]
+    assert listed(before.prune()) == [(0.0, 0, 4), (2.0, 0, 1), (3.0, 1, 4)]
 
 
 def test_pruning_leaves_each_class_its_heaviest_prototype() -> None:
     before = ensemble((0.0, 0, 1), (1.0, 0, 1), (2.0, 1, 1), (3.0, 2, 9))
-    assert listed(before.pruned()) == [(0.0, 0, 1), (2.0, 1, 1), (3.0, 2, 5)]
+    assert listed(before.prune()) == [(0.0, 0, 1), (2.0, 1, 1), (3.0, 2, 5)]
 
 
 def test_pruning_keeps_the_heaviest_where_there_are_too_many() -> None:
     before = ensemble((0.0, 0, 4), (1.0, 0, 9), (2.0, 0, 5), (3.0, 1, 2), (4.0, 1, 2))
-    assert listed(before.pruned(2)) == [(1.0, 0, 5), (2.0, 0, 3), (3.0, 1, 1), (4.0, 1, 1)]
-    assert listed(before.pruned(1)) == [(1.0, 0, 5), (3.0, 1, 1)]
+    assert listed(before.prune(2)) == [(1.0, 0, 5), (2.0, 0, 3), (3.0, 1, 1), (4.0, 1, 1)]
+    assert listed(before.prune(1)) == [(1.0, 0, 5), (3.0, 1, 1)]
 
 
 def test_a_prototype_that_nobody_joins_any_more_fades() -> None:
     made = ensemble((0.0, 0, 5), (30.0, 0, 9))
     ages = 0
     while len(made) == 2:
-        made, _ = made.pruned().assigned(points(*[30.0] * 9), torch.zeros(9).long(), 10.0)
+        made, _ = made.prune().assign(points(*[30.0] * 9), torch.zeros(9).long(), 10.0)
         ages += 1
     assert ages == 4  # 5, 3, 2, 1, gone
     assert made.centres.tolist() == [[30.0]]
@@ -151,7 +151,7 @@ def test_a_prototype_that_nobody_joins_any_more_fades() -> None:
 
 def test_missing_classes_get_their_mean() -> None:
     before = ensemble((0.0, 1, 4))
-    made = before.completed(points(1.0, 3.0, 9.0), torch.tensor([2, 2, 1]))
+    made = before.complete(points(1.0, 3.0, 9.0), torch.tensor([2, 2, 1]))
     assert listed(made) == [(0.0, 1, 4), (2.0, 2, 1)]
 
 

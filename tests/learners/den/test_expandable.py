@@ -6,16 +6,16 @@ from torch import Tensor
 
 from cilf.learners.den.expandable import (
     ExpandableBlock,
-    and_then,
     block_of,
+    copy_frozen,
     dead_units,
     drifts,
-    frozen,
+    follow_batches,
     group_soft_threshold,
-    on_features,
-    only,
+    make_block_network,
     soft_threshold,
     split_drifted,
+    train_only,
     use_block,
 )
 from cilf.nn.network import backbone_features, make_network
@@ -24,27 +24,27 @@ from cilf.nn.training import Settings, epochs, shuffled
 N_FEATURES = 5
 
 
-def draws(seed: int = 0) -> torch.Generator:
+def rng(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
 def block_of_layers(*units: int, n_outputs: int = 3) -> ExpandableBlock:
     block = ExpandableBlock(N_FEATURES, [(*units, n_outputs)])
-    block.draw(draws())
+    block.reset(rng())
     with torch.no_grad():
         for bias in block.biases:
-            bias.copy_(torch.randn(len(bias), generator=draws(1)))
+            bias.copy_(torch.randn(len(bias), generator=rng(1)))
     return block.eval()
 
 
 def some_features(n: int = 40) -> Tensor:
-    return torch.randn(n, N_FEATURES, generator=draws(2))
+    return torch.randn(n, N_FEATURES, generator=rng(2))
 
 
 def sparse(block: ExpandableBlock, share: float = 0.7) -> ExpandableBlock:
     with torch.no_grad():
         for layer, weight in enumerate(block.weights):
-            weight *= torch.rand(weight.shape, generator=draws(3 + layer)) > share
+            weight *= torch.rand(weight.shape, generator=rng(3 + layer)) > share
     return block
 
 
@@ -52,7 +52,7 @@ def sparse(block: ExpandableBlock, share: float = 0.7) -> ExpandableBlock:
 
 
 def test_soft_threshold_is_its_formula() -> None:
-    weight = torch.randn(50, generator=draws())
+    weight = torch.randn(50, generator=rng())
     expected = [max(abs(w) - 0.4, 0.0) * (1 if w > 0 else -1) for w in weight.tolist()]
     assert soft_threshold(weight, 0.4).tolist() == pytest.approx(expected)
 
@@ -82,11 +82,11 @@ def test_growing_leaves_earlier_outputs_as_they_are_bit_by_bit(units: tuple[int,
     block, x = block_of_layers(*units), some_features()
     before = block(x)
     for task in range(3):
-        block.open_stamp(2, draws(task))
-        block.add_units([33] * len(units), draws(task))
+        block.open_stamp(2, rng(task))
+        block.add_units([33] * len(units), rng(task))
         with torch.no_grad():  # whatever new units learn
             for weight, new in zip(block.weights, block.new_weights(), strict=True):
-                weight[new] = torch.randn(int(new.sum()), generator=draws(9))
+                weight[new] = torch.randn(int(new.sum()), generator=rng(9))
         after = block(x)
         assert torch.equal(after[:, : before.shape[1]], before)
         assert after.shape[1] == before.shape[1] + 2
@@ -95,8 +95,8 @@ def test_growing_leaves_earlier_outputs_as_they_are_bit_by_bit(units: tuple[int,
 
 def test_outputs_use_the_units_of_their_time_only() -> None:
     block, x = block_of_layers(6, 4), some_features()
-    block.open_stamp(1, draws())
-    block.add_units([2, 2], draws())
+    block.open_stamp(1, rng())
+    block.add_units([2, 2], rng())
     h = torch.relu(block.scaling(x) @ block.weights[0][:6].T + block.biases[0][:6])
     h = torch.relu(h @ block.weights[1][:4, :6].T + block.biases[1][:4])
     expected = h @ block.weights[2][:3, :4].T + block.biases[2][:3]
@@ -106,14 +106,14 @@ def test_outputs_use_the_units_of_their_time_only() -> None:
 def test_new_outputs_begin_with_the_mean_bias() -> None:
     block = block_of_layers(6)
     mean = block.biases[-1].mean()
-    block.open_stamp(2, draws())
+    block.open_stamp(2, rng())
     assert torch.equal(block.biases[-1][3:], mean.expand(2))
 
 
 def test_added_units_are_connected_to_new_outputs_and_not_to_older_ones() -> None:
     block = block_of_layers(6, 4)
-    block.open_stamp(1, draws())
-    block.add_units([2, 3], draws())
+    block.open_stamp(1, rng())
+    block.add_units([2, 3], rng())
     assert block.stamps == [(6, 4, 3), (8, 7, 4)]
     assert not block.weights[1][:4, 6:].any()
     assert not block.weights[2][:3, 4:].any()
@@ -123,8 +123,8 @@ def test_added_units_are_connected_to_new_outputs_and_not_to_older_ones() -> Non
 
 def test_dropping_dead_units_changes_no_output() -> None:
     block, x = block_of_layers(6, 4), some_features()
-    block.open_stamp(1, draws())
-    block.add_units([3, 3], draws())
+    block.open_stamp(1, rng())
+    block.add_units([3, 3], rng())
     with torch.no_grad():
         block.weights[0][[6, 8]] = 0
         block.weights[1][5] = 0
@@ -141,7 +141,7 @@ def test_older_units_are_never_dead() -> None:
     block = block_of_layers(6)
     with torch.no_grad():
         block.weights[0].zero_()
-    block.open_stamp(1, draws())
+    block.open_stamp(1, rng())
     assert [len(units) for units in dead_units(block)] == [0]
 
 
@@ -160,8 +160,8 @@ def walked(block: ExpandableBlock, outputs: list[int]) -> list[set[int]]:
 @pytest.mark.parametrize("outputs", [[3], [4], [3, 4], [0, 2]])
 def test_the_selected_part_is_what_a_walk_down_meets(outputs: list[int]) -> None:
     block = block_of_layers(9, 8)
-    block.open_stamp(2, draws(1))
-    block.add_units([2, 2], draws(1))
+    block.open_stamp(2, rng(1))
+    block.add_units([2, 2], rng(1))
     masks = sparse(block, 0.8).connected(torch.tensor(outputs))
     units = walked(block, outputs)
     assert 0 < len(units[1]) < 11  # neither nothing nor all
@@ -182,16 +182,16 @@ def test_training_moves_the_chosen_weights_only() -> None:
     network = make_network(
         "mlp", (4,), embedding_size=3, width=8, seed=0, device=torch.device("cpu")
     )
-    use_block(network, [(6, 4, 3)]).draw(draws())
+    use_block(network, [(6, 4, 3)]).reset(rng())
     block = sparse(block_of(network), 0.3)
-    x = torch.randn(30, 4, generator=draws())
+    x = torch.randn(30, 4, generator=rng())
     features = backbone_features(network, x)
-    before, masks = frozen(block), block.connected(torch.tensor([1]))
-    alone = on_features(network)
+    before, masks = copy_frozen(block), block.connected(torch.tensor([1]))
+    alone = make_block_network(network)
     assert torch.equal(alone(features), block(features))
     settings = Settings(epochs=2, learning_rate=0.1, weight_decay=0.0)
-    batches = shuffled(30, 10, draws(), x.device)
-    with only(block, masks):
+    batches = shuffled(30, 10, rng(), x.device)
+    with train_only(block, masks):
         for _ in epochs(
             alone, features, batches, lambda z, _: z.square().sum(), settings,
             seed=0, purpose="test",
@@ -208,7 +208,7 @@ def test_training_moves_the_chosen_weights_only() -> None:
 
 def test_a_step_follows_every_batch() -> None:
     seen: list[object] = []
-    batches = and_then(
+    batches = follow_batches(
         lambda _: [torch.tensor([0]), torch.tensor([1])], lambda: seen.append("step")
     )
     for rows in batches(0):
@@ -222,8 +222,8 @@ def test_a_step_follows_every_batch() -> None:
 def drifted(*units: int) -> tuple[ExpandableBlock, ExpandableBlock]:
     """A block with a task at hand, whose unit i of each layer moved by i / 10, and before that."""
     block = block_of_layers(*units)
-    before = frozen(block)
-    block.open_stamp(1, draws())
+    before = copy_frozen(block)
+    block.open_stamp(1, rng())
     with torch.no_grad():
         for weight, n in zip(block.weights[:-1], units, strict=True):
             weight[:, 0] += torch.arange(n) / 10

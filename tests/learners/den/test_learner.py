@@ -8,8 +8,9 @@ import torch
 
 import cilf
 from cilf.core.types import Array
+from cilf.learners.den.block_task import Expansion, one_against_rest
 from cilf.learners.den.expandable import ExpandableBlock, block_of
-from cilf.learners.den.learner import DEN, improbability, one_against_rest
+from cilf.learners.den.learner import DEN, sigmoid_uncertainty
 
 CENTRES = np.random.default_rng(5).normal(size=(5, 6)) * 4
 
@@ -22,9 +23,15 @@ def blobs(*classes: int, n: int = 30, seed: int = 0) -> tuple[Array, Array]:
 
 def den(**changed: object) -> DEN:
     """A small one, fitted on two classes."""
-    usual: dict[str, object] = {"epochs": 5, "width": 16, "hidden_units": 8}
+    usual: dict[str, object] = {"epochs": 5, "width": 16, "expansion__hidden_units": 8}
     usual |= {"update_epochs": 40, "training__update_learning_rate": 0.05}
-    return DEN().set_params(**(usual | changed)).fit(*blobs(0, 1))
+    return DEN().set_params(**(usual | nest(changed))).fit(*blobs(0, 1))
+
+
+def nest(changes: dict[str, object]) -> dict[str, object]:
+    """Parameters of the expansion by their full names."""
+    own = Expansion().get_params()
+    return {f"expansion__{k}" if k in own else k: v for k, v in changes.items()}
 
 
 def block(learner: DEN) -> ExpandableBlock:
@@ -86,7 +93,7 @@ def test_an_update_without_new_classes_adds_nothing() -> None:
 def test_without_drift_old_outputs_stay_bit_by_bit() -> None:
     """Nothing is selected for retraining where L1 cuts all weights: only added units learn."""
     learner = den(loss_threshold=1e-6, split_threshold=0.0, group_lasso=0.1)
-    learner.set_params(l1=1e6)
+    learner.set_params(expansion__l1=1e6)
     X, _ = blobs(0, 1, 2, 3, seed=1)
     before = learner._outputs(X)[0]
     learner.update(*blobs(2, 3))
@@ -109,7 +116,7 @@ def test_without_a_split_the_units_drift_less_with_a_stronger_pull() -> None:
     for pull in (0.0, 0.5, 5.0, 1e30):
         learner = den(loss_threshold=1e-6, split_threshold=1e9, ex_k=0)
         weights = block(learner).weights[0].detach().clone()
-        learner.set_params(pull=pull).update(*blobs(2))
+        learner.set_params(expansion__pull=pull).update(*blobs(2))
         moves.append((block(learner).weights[0] - weights).norm().item())
     assert moves[0] > moves[1] > moves[2] > 0
     assert moves[3] == 0
@@ -175,6 +182,8 @@ def test_the_loss_is_the_sum_of_binary_cross_entropies() -> None:
     )
 
 
-def test_improbable_is_what_no_output_claims() -> None:
+def test_uncertain_is_what_no_output_claims() -> None:
     logits = torch.tensor([[0.0, -9.0], [-3.0, -3.0], [5.0, 5.0]])
-    assert improbability(logits).tolist() == pytest.approx([0.5, 0.952574, 0.0066929], rel=1e-4)
+    assert sigmoid_uncertainty(logits).tolist() == pytest.approx(
+        [0.5, 0.952574, 0.0066929], rel=1e-4
+    )

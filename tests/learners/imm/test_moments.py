@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from cilf.learners.imm.moments import Moments, mixed
+from cilf.learners.imm.moments import Moments, mix
 
 
 def layer_with(weight: Tensor) -> nn.Linear:
@@ -44,10 +44,10 @@ def test_the_mode_is_the_joint_optimum_of_quadratic_losses_and_the_mean_is_not()
 @pytest.mark.parametrize("alpha", [None, 0.2, 1 / 3, 1.0])
 @pytest.mark.parametrize("by_mode", [False, True])
 def test_running_sums_say_what_keeping_all_tasks_would(alpha: float | None, by_mode: bool) -> None:
-    draws = torch.Generator().manual_seed(0)
+    rng = torch.Generator().manual_seed(0)
     outputs = [2, 2, 4, 5]  # two come with the third task, one with the fourth
-    tasks = [torch.randn(n, 3, generator=draws, dtype=torch.float64) for n in outputs]
-    precision = [torch.rand(n, 3, generator=draws, dtype=torch.float64) + 0.1 for n in outputs]
+    tasks = [torch.randn(n, 3, generator=rng, dtype=torch.float64) for n in outputs]
+    precision = [torch.rand(n, 3, generator=rng, dtype=torch.float64) + 0.1 for n in outputs]
     if not by_mode:
         precision = [torch.ones_like(p) for p in precision]
 
@@ -56,7 +56,7 @@ def test_running_sums_say_what_keeping_all_tasks_would(alpha: float | None, by_m
         task = Moments.of(layer_with(weight), {"weight": p})
         earlier = task if earlier is None else earlier.joined(task)
     newest = Moments.of(layer_with(tasks[-1]), {"weight": precision[-1]})
-    merged = mixed(earlier, newest, alpha).merged()["weight"]
+    merged = mix(earlier, newest, alpha).merged()["weight"]
 
     shares = [1 / 4] * 4 if alpha is None else [(1 - alpha) / 3] * 3 + [alpha]
     for row in range(5):
@@ -87,7 +87,7 @@ def test_running_statistics_are_merged_by_their_mean_and_counts_are_left_out() -
 def test_one_task_is_merged_to_itself() -> None:
     weight = torch.tensor([[0.1, -0.7]])
     task = Moments.of(layer_with(weight), {"weight": torch.tensor([[3.0, 1e-8]])})
-    assert torch.allclose(mixed(None, task, 0.3).merged()["weight"], weight)
+    assert torch.allclose(mix(None, task, 0.3).merged()["weight"], weight)
 
 
 def test_sums_come_back_from_arrays() -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,9 +11,11 @@ from sklearn.metrics import roc_auc_score
 from cilf import load
 from cilf.checks.data import KNOWN, NOVEL, task
 from cilf.errors import BadConfig
+from cilf.learners import Learner
 from cilf.learners.senc_mas.frequent_directions import Sketch
 from cilf.learners.senc_mas.learner import SENCMaS, similarities
 
+Kept = Callable[[Learner], Any]
 AXES = {"a": 0, "b": 1, "c": 2, "d": 3}
 
 
@@ -83,12 +87,13 @@ def test_sketches_are_fed_the_training_instances_that_are_not_held_out() -> None
 
 
 @pytest.mark.parametrize("accepted", [0.5, 0.8, 0.95])
-def test_the_threshold_rejects_the_share_announced(accepted: float) -> None:
-    learner = SENCMaS(accepted=accepted, calibration_size=100).fit(
+def test_the_threshold_rejects_the_share_announced(accepted: float, held_out: Kept) -> None:
+    learner = SENCMaS(accepted_share=accepted, calibration_size=100).fit(
         along("ab", n=400), named("ab", 400)
     )
-    rejected = learner._mark(learner._calibration.X).marked.mean()
-    assert len(learner._calibration) == 200
+    kept = held_out(learner)
+    rejected = learner.detect(kept.X).is_novel.mean()
+    assert len(kept.y) == 200
     assert rejected == pytest.approx(1 - accepted, abs=1 / 200)
     fresh = learner.detect(along("ab", n=400, seed=1)).is_novel.mean()
     assert fresh == pytest.approx(1 - accepted, abs=0.05)
@@ -96,7 +101,7 @@ def test_the_threshold_rejects_the_share_announced(accepted: float) -> None:
 
 def test_each_class_has_the_threshold_of_its_own_held_out_instances() -> None:
     X, y = along("abc"), named("abc")
-    learner = SENCMaS(accepted=0.8).fit(np.concatenate([X, along("d", 2)]), [*y, "d", "d"])
+    learner = SENCMaS(accepted_share=0.8).fit(np.concatenate([X, along("d", 2)]), [*y, "d", "d"])
     held_out = learner._calibration
     similarity = np.array(
         [slow_similarity(row, learner._global, 0.95) for row in unit_rows(learner, held_out.X)]
@@ -156,11 +161,11 @@ def test_the_constant_coordinate_is_as_long_as_a_vector(learner: SENCMaS) -> Non
     assert blank._length == 1.0
 
 
-def test_held_out_instances_are_bounded() -> None:
+def test_held_out_instances_are_bounded(held_out: Kept) -> None:
     learner = SENCMaS(memory_size=10).fit(along("ab"), named("ab"))
-    assert np.bincount(learner._calibration.y).tolist() == [5, 5]
+    assert held_out(learner).counts == [5, 5]
     learner.update(along("cd", seed=1), named("cd"))
-    assert np.bincount(learner._calibration.y).tolist() == [3, 3, 2, 2]
+    assert held_out(learner).counts == [3, 3, 2, 2]
 
 
 def test_nothing_is_novel_without_held_out_instances() -> None:
@@ -194,7 +199,7 @@ def test_values_however_far_away_have_finite_novelty(learner: SENCMaS) -> None:
     [
         ("sketch_size", 3),
         ("energy", 1.1),
-        ("accepted", -0.1),
+        ("accepted_share", -0.1),
         ("calibration_size", 0),
         ("features", "row"),
     ],

@@ -8,13 +8,16 @@ reconstructions that look real to it.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from cilf.core import progress
+from cilf.core import progress, validation
+from cilf.core.parameters import Part
 from cilf.core.random import isolated_torch
 from cilf.errors import BadConfig
 from cilf.nn import training
@@ -25,20 +28,73 @@ SLOPE = 0.2  # of the activations, below zero
 BETAS = (0.5, 0.999)
 
 
-@dataclass(frozen=True)
-class Settings:
-    """How to train the three networks; the weights are those of the terms of their losses."""
+def _check_image_size(name: str, value: Any) -> None:
+    if validation.whole_number(name, value, least=SMALLEST).bit_count() != 1:
+        raise BadConfig(f"{name} is {value}: give a power of two (8, 16, 32, ...).")
 
-    epochs: int
-    learning_rate: float
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class GANSettings(Part):
+    """The networks of a GAN, and their training.
+
+    Parameters
+    ----------
+    epochs : int, default=30
+        Number of passes over the data in the initial training.
+    update_epochs : int, default=3
+        Number of passes over the data in an update.
+    learning_rate : float, default=0.0001
+        Learning rate of all networks.
+    width : int, default=64
+        Number of channels of the first layer of each network.
+    latent_size : int, default=64
+        Dimension of each of the 4 x 4 cells that encode an image.
+    image_size : int or None, default=None
+        Side of the images that the GAN works on, a power of two. None is the smallest one that
+        holds the instances, from 8 to 32.
+    reconstruction_weight : float, default=1.0
+        Weight of the distance between an image and its reconstruction.
+    generator_weight : float, default=0.01
+        Weight of the discriminator's logits in the loss of the generator.
+    discriminator_weight : float, default=0.01
+        Weight of real images in the loss of the discriminator.
+    penalty : float, default=10.0
+        Weight of the penalty on the slope of the discriminator.
+    """
+
+    domains: ClassVar[Mapping[str, validation.Check]] = {
+        **dict.fromkeys(["epochs", "update_epochs"], validation.whole(0)),
+        **dict.fromkeys(["width", "latent_size"], validation.whole(1)),
+        "image_size": validation.optional(_check_image_size),
+        **dict.fromkeys(
+            ["learning_rate", "reconstruction_weight", "generator_weight", "discriminator_weight",
+             "penalty"],
+            validation.between(0.0),
+        ),
+    }  # fmt: skip
+
+    epochs: int = 30
+    update_epochs: int = 3
+    learning_rate: float = 1e-4
+    width: int = 64
+    latent_size: int = 64
+    image_size: int | None = None
     reconstruction_weight: float = 1.0
     generator_weight: float = 0.01
     discriminator_weight: float = 0.01
     penalty: float = 10.0
 
+    def architecture(self) -> dict[str, Any]:
+        """The arguments of :func:`make_gan` that fix the networks."""
+        return {
+            "image_size": self.image_size,
+            "latent_size": self.latent_size,
+            "width": self.width,
+        }
+
 
 class GAN(nn.Module):
-    """The three networks, and how raw images of one shape are framed for them."""
+    """The three networks, and the frame that raw images of one shape are brought to."""
 
     low: Tensor
     high: Tensor
@@ -48,10 +104,10 @@ class GAN(nn.Module):
     ) -> None:
         super().__init__()
         channels, *sides = shape
-        self.side = chosen_side(max(sides)) if image_size is None else image_size
+        self.side = choose_side(max(sides)) if image_size is None else image_size
         self.latent_size = latent_size
         self.outer = (sides[0], sides[1])  # of raw images
-        self.inner, self.margins = placed(sides[0], sides[1], self.side)
+        self.inner, self.margins = fit_into_square(sides[0], sides[1], self.side)
         n_halvings = int(math.log2(self.side // CELLS))
         self.encoder = Encoder(channels, n_halvings, latent_size, width)
         self.generator = _generator(channels, n_halvings, latent_size, width)
@@ -60,12 +116,12 @@ class GAN(nn.Module):
         self.register_buffer("high", torch.ones(channels))
 
     def take_range(self, x: Tensor) -> None:
-        """Values that the channels of raw images lie between, from these."""
+        """Take the smallest and largest value of each channel from these raw images."""
         self.low.copy_(x.float().amin((0, 2, 3)))
         high = x.float().amax((0, 2, 3))
         self.high.copy_(torch.where(high > self.low, high, self.low + 1))
 
-    def framed(self, x: Tensor) -> Tensor:
+    def frame(self, x: Tensor) -> Tensor:
         """Raw images as (n, c, side, side) with values from 0 to 1: reduced if larger, padded."""
         low, high = self.low.view(1, -1, 1, 1), self.high.view(1, -1, 1, 1)
         images = ((x.float() - low) / (high - low)).clamp(0, 1)
@@ -73,8 +129,8 @@ class GAN(nn.Module):
             images = F.interpolate(images, self.inner, mode="bilinear", antialias=True)
         return F.pad(images, self.margins, mode="replicate") if any(self.margins) else images
 
-    def unframed(self, images: Tensor) -> Tensor:
-        """What ``framed`` did, undone."""
+    def unframe(self, images: Tensor) -> Tensor:
+        """Undo ``frame``."""
         left, _, top, _ = self.margins
         images = images[:, :, top : top + self.inner[0], left : left + self.inner[1]]
         if self.inner != self.outer:
@@ -82,14 +138,14 @@ class GAN(nn.Module):
         low, high = self.low.view(1, -1, 1, 1), self.high.view(1, -1, 1, 1)
         return low + (high - low) * images
 
-    def encoded(self, x: Tensor) -> Tensor:
-        """Raw images -> their cells (n, latent size, 4, 4)."""
-        cells: Tensor = self.encoder(self.framed(x))
+    def encode(self, x: Tensor) -> Tensor:
+        """Cells (n, latent size, 4, 4) of raw images."""
+        cells: Tensor = self.encoder(self.frame(x))
         return cells
 
-    def decoded(self, cells: Tensor) -> Tensor:
-        """Cells -> raw images."""
-        return self.unframed(self.generator(cells))
+    def decode(self, cells: Tensor) -> Tensor:
+        """Raw images of cells."""
+        return self.unframe(self.generator(cells))
 
 
 def make_gan(
@@ -108,21 +164,21 @@ def make_gan(
     return gan.to(device)
 
 
-def chosen_side(longest: int) -> int:
+def choose_side(longest: int) -> int:
     """The power of two that holds images of this size; larger ones are reduced.
 
-    >>> [chosen_side(longest) for longest in (8, 9, 28, 32, 96)]
+    >>> [choose_side(longest) for longest in (8, 9, 28, 32, 96)]
     [8, 16, 32, 32, 32]
     """
     return min(LARGEST, max(SMALLEST, 1 << (longest - 1).bit_length()))
 
 
-def placed(height: int, width: int, side: int) -> tuple[tuple[int, int], tuple[int, ...]]:
+def fit_into_square(height: int, width: int, side: int) -> tuple[tuple[int, int], tuple[int, ...]]:
     """The size of an image that is reduced to fit into a square, and the margins around it.
 
-    >>> placed(28, 28, 32)
+    >>> fit_into_square(28, 28, 32)
     ((28, 28), (2, 2, 2, 2))
-    >>> placed(64, 32, 32)
+    >>> fit_into_square(64, 32, 32)
     ((32, 16), (8, 8, 0, 0))
     """
     reduced = min(1.0, side / max(height, width))
@@ -143,7 +199,7 @@ class Encoder(nn.Module):
         self.body = nn.Sequential(*layers)
 
     def forward(self, images: Tensor) -> Tensor:
-        return on_sphere(self.body(images))
+        return normalize_cells(self.body(images))
 
 
 class Discriminator(nn.Module):
@@ -197,14 +253,14 @@ def _block(convolution: nn.Conv2d | nn.ConvTranspose2d) -> list[nn.Module]:
     return [convolution, nn.BatchNorm2d(convolution.out_channels), nn.LeakyReLU(SLOPE)]
 
 
-def on_sphere(cells: Tensor) -> Tensor:
-    """(n, latent size, h, w), each of the h x w cells brought to length 1."""
+def normalize_cells(cells: Tensor) -> Tensor:
+    """Bring each of the h x w cells of (n, latent size, h, w) to length 1."""
     return F.normalize(cells, dim=1)
 
 
-def random_cells(n: int, latent_size: int, draws: torch.Generator) -> Tensor:
-    """Cells drawn evenly from the sphere."""
-    return on_sphere(torch.randn(n, latent_size, CELLS, CELLS, generator=draws))
+def random_cells(n: int, latent_size: int, rng: torch.Generator) -> Tensor:
+    """Cells from the uniform distribution on the sphere."""
+    return normalize_cells(torch.randn(n, latent_size, CELLS, CELLS, generator=rng))
 
 
 # ----------------------------------------------------------------- losses
@@ -216,13 +272,13 @@ def discriminator_loss(of_made: Tensor, of_real: Tensor, real_weight: float) -> 
 
 
 def gradient_penalty(
-    discriminator: nn.Module, real: Tensor, made: Tensor, draws: torch.Generator
+    discriminator: nn.Module, real: Tensor, made: Tensor, rng: torch.Generator
 ) -> Tensor:
     """Mean of (slope - 1)² at a random point between each real image and a made one.
 
     The slope is the length of the gradient over all values of the image.
     """
-    share = torch.rand(len(real), 1, 1, 1, generator=draws).to(real.device)
+    share = torch.rand(len(real), 1, 1, 1, generator=rng).to(real.device)
     between = (share * real + (1 - share) * made).detach().requires_grad_()
     (gradient,) = torch.autograd.grad(discriminator(between).sum(), between, create_graph=True)
     slope = (gradient.square().flatten(1).sum(1) + 1e-12).sqrt()  # smooth where it is zero
@@ -230,7 +286,7 @@ def gradient_penalty(
 
 
 def generator_loss(
-    images: Tensor, reconstructed: Tensor, logits: Tensor, settings: Settings
+    images: Tensor, reconstructed: Tensor, logits: Tensor, settings: GANSettings
 ) -> Tensor:
     """Reconstructions that are close, and look real: low with small L1 and high logits."""
     distance = (images - reconstructed).abs().mean()
@@ -243,43 +299,44 @@ def generator_loss(
 def train_gan(
     gan: GAN,
     x: Tensor,
-    settings: Settings,
+    settings: GANSettings,
     *,
+    epochs: int,
     batch_size: int,
-    draws: torch.Generator,
+    rng: torch.Generator,
     purpose: str,
 ) -> None:
     """Train the three networks on raw images; they come back in evaluation mode."""
-    made_by = [*gan.encoder.parameters(), *gan.generator.parameters()]
-    maker = torch.optim.Adam(made_by, settings.learning_rate, BETAS)
+    weights = [*gan.encoder.parameters(), *gan.generator.parameters()]
+    maker = torch.optim.Adam(weights, settings.learning_rate, BETAS)
     critic = torch.optim.Adam(gan.discriminator.parameters(), settings.learning_rate, BETAS)
-    batches = training.shuffled(len(x), batch_size, draws, x.device)
-    for number in range(settings.epochs):
+    batches = training.shuffled(len(x), batch_size, rng, x.device)
+    for number in range(epochs):
         for rows in batches(number):
-            images = gan.framed(x[rows])
-            _step(critic, _critics_loss(gan, images, settings, draws))
-            loss = _makers_loss(gan, images, settings)
+            images = gan.frame(x[rows])
+            _step(critic, _critic_loss(gan, images, settings, rng))
+            loss = _maker_loss(gan, images, settings)
             _step(maker, loss)
         if not math.isfinite(float(loss.detach())):
             raise BadConfig(
                 f"{purpose}: the loss became {float(loss.detach())} in epoch {number + 1}: lower "
-                "gan_learning_rate."
+                "gan.learning_rate."
             )
-        progress.report(purpose, number + 1, settings.epochs)
+        progress.report(purpose, number + 1, epochs)
     gan.eval()
 
 
-def _critics_loss(gan: GAN, images: Tensor, settings: Settings, draws: torch.Generator) -> Tensor:
+def _critic_loss(gan: GAN, images: Tensor, settings: GANSettings, rng: torch.Generator) -> Tensor:
     gan.eval()  # the generator's statistics stay those of encoded images
     with torch.no_grad():
-        cells = random_cells(len(images), gan.latent_size, draws).to(images.device)
+        cells = random_cells(len(images), gan.latent_size, rng).to(images.device)
         made = gan.generator(cells)
     critic = gan.discriminator
-    told_apart = discriminator_loss(critic(made), critic(images), settings.discriminator_weight)
-    return told_apart + settings.penalty * gradient_penalty(critic, images, made, draws)
+    discrimination = discriminator_loss(critic(made), critic(images), settings.discriminator_weight)
+    return discrimination + settings.penalty * gradient_penalty(critic, images, made, rng)
 
 
-def _makers_loss(gan: GAN, images: Tensor, settings: Settings) -> Tensor:
+def _maker_loss(gan: GAN, images: Tensor, settings: GANSettings) -> Tensor:
     gan.train()
     reconstructed = gan.generator(gan.encoder(images))
     return generator_loss(images, reconstructed, gan.discriminator(reconstructed), settings)

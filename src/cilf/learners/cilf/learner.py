@@ -21,17 +21,32 @@ from cilf.learners.cilf.embedding import Embedding, Labelled, Loss, fit_embeddin
 from cilf.learners.cilf.patches import PatchDictionary
 from cilf.learners.cilf.update import update_embedding
 from cilf.learners.cilf.window import VIEWS
-from cilf.learners.with_network import WithNetwork
+from cilf.nn import pretrained
+from cilf.nn.backbones import Factory
 from cilf.nn.memory import Memory, set_aside
-from cilf.nn.network import Network, as_tensor, embed, tensor_shape, to_numpy
+from cilf.nn.network import (
+    Network,
+    as_tensor,
+    embed,
+    make_network,
+    resolve_device,
+    tensor_shape,
+    to_numpy,
+)
+from cilf.nn.persistence import (
+    load_weights,
+    plain_architecture,
+    restore_architecture,
+    weight_arrays,
+)
 from cilf.nn.training import Training
 
 DETECTORS: dict[str, type[Part]] = {"calibrated": Detector, "curriculum": CurriculumDetector}
-PATCHES = "patches."  # before the names of their arrays in a file
+NETWORK, PATCHES = "network", "patches"  # the names of their arrays in a file
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class CILF(WithNetwork, Learner):
+class CILF(Learner):
     """Adaptive embedding with prototypes, clustering of windows and a replayed memory.
 
     ``fit`` trains an embedding in which every class gathers around its prototype (Algorithm 1).
@@ -98,18 +113,28 @@ class CILF(WithNetwork, Learner):
 
     name: ClassVar[str] = "cilf"
     domains: ClassVar[Mapping[str, validation.Check]] = {
-        **WithNetwork.domains,
         "embedding_size": validation.whole(1),
-        **dict.fromkeys(["memory_size", "calibration_size"], validation.whole(0)),
+        **dict.fromkeys(
+            ["epochs", "update_epochs", "memory_size", "calibration_size"], validation.whole(0)
+        ),
     }
     alternatives: ClassVar[Mapping[str, Mapping[str, type[Part]]]] = {"detector": DETECTORS}
 
+    seed: int = 0
+    device: str = "auto"
+    backbone: str | Factory = "auto"
+    width: int | None = None
+    epochs: int = 20
+    update_epochs: int = 15
+    training: Training = Training()
     embedding_size: int = 64
     memory_size: int = 2000
     calibration_size: int = 20
     loss: Loss = Loss()
     detector: Detector | CurriculumDetector = Detector()
 
+    _architecture: dict[str, Any] = field(init=False)  # parameters may change after fitting
+    _network: Network = field(init=False)
     _patches: PatchDictionary | None = field(init=False)
     _centres: list[Tensor] = field(init=False)  # of each class in each view; prototypes first
     _memory: Memory = field(init=False)
@@ -128,11 +153,18 @@ class CILF(WithNetwork, Learner):
         )
         return stated.set_params(**parameters)
 
+    def _wanted_features(self, X: Array) -> str | None:
+        return pretrained.choose_network(self.backbone, X)
+
     def _fit(self, X: Array, y: Ints) -> None:
         rng = generator(self.seed, "fit")
         train, aside = set_aside(y, self.calibration_size, rng, there=y[:0])
         known = Memory(X[train], y[train])
-        architecture = self._wanted_architecture(embedding_size=self.embedding_size)
+        architecture = {
+            "backbone": self.backbone,
+            "width": self.width,
+            "embedding_size": self.embedding_size,
+        }
         network = self._make_network(X.shape[1:], architecture)
         embedding = fit_embedding(
             network, self._labelled(known, network),
@@ -180,7 +212,11 @@ class CILF(WithNetwork, Learner):
     # ------------------------------------------------------ state
 
     def _labelled(self, kept: Memory, network: Network) -> Labelled:
-        return Labelled(*self._tensors(kept, network))
+        return Labelled(*kept.tensors(network.device))
+
+    def _make_network(self, shape: tuple[int, ...], architecture: Mapping[str, Any]) -> Network:
+        device = resolve_device(self.device)
+        return make_network(instance_shape=shape, seed=self.seed, device=device, **architecture)
 
     def _embedding(self) -> Embedding:
         return Embedding(self._network, self._patches, self._centres)
@@ -203,24 +239,24 @@ class CILF(WithNetwork, Learner):
         return self._memory, self._calibration
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
-        arrays, plain = self._network_state()
+        arrays = weight_arrays(self._network, NETWORK)
         arrays |= {
             f"centres.{name}": to_numpy(c) for name, c in zip(VIEWS, self._centres, strict=True)
         }
-        patches = {} if self._patches is None else self._patches.state_dict()
-        arrays |= {PATCHES + name: to_numpy(values) for name, values in patches.items()}
+        if self._patches is not None:
+            arrays |= weight_arrays(self._patches, PATCHES)
         kept = self._memory.arrays("memory") | self._calibration.arrays("calibration")
-        return arrays | kept, plain
+        return arrays | kept, {"architecture": plain_architecture(self._architecture)}
 
     def _set_state(self, arrays: Arrays, plain: Mapping[str, Any]) -> None:
-        self._set_network(self._inner_shape, arrays, plain)
+        self._architecture = restore_architecture(plain["architecture"], self.backbone)
+        self._network = self._make_network(self._inner_shape, self._architecture)
+        load_weights(self._network, arrays, NETWORK)
         device = self._network.device
         self._centres = [torch.from_numpy(arrays[f"centres.{name}"]).to(device) for name in VIEWS]
         self._patches = None
         if len(shape := tensor_shape(self._inner_shape)) == 3:
             self._patches = PatchDictionary(shape).to(device)
-            names = self._patches.state_dict()
-            stored = {name: torch.from_numpy(arrays[PATCHES + name]) for name in names}
-            self._patches.load_state_dict(stored)
+            load_weights(self._patches, arrays, PATCHES)
         self._memory = Memory.stored(arrays, "memory")
         self._calibration = Memory.stored(arrays, "calibration")

@@ -1,14 +1,18 @@
-"""Prototypes that grow in number: weighted points, several for a class where one is not enough."""
+"""An ensemble of weighted prototypes, several of a class, that grows with the data."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from cilf.core import validation
 from cilf.core.distances import squared_distances
+from cilf.core.parameters import Part
 from cilf.core.types import Array
 from cilf.nn.prototypes import class_means
 
@@ -17,12 +21,12 @@ from cilf.nn.prototypes import class_means
 class PrototypeEnsemble:
     """Points in the embedding, each with the class it stands for and a weight.
 
-    Its methods return new ensembles. An instance belongs to the nearest prototype of its class,
-    which is the running mean of what it was given, or founds one where none is within reach.
+    Its methods return new ensembles. An instance is assigned to the nearest prototype of its class,
+    which is the running mean of its instances, or becomes a new one where none is within reach.
 
     >>> two_modes = torch.tensor([[0.0], [2.0], [9.0], [1.0]])
     >>> ensemble = PrototypeEnsemble.empty(1)
-    >>> ensemble, own = ensemble.assigned(two_modes, torch.zeros(4, dtype=torch.long), reach=5.0)
+    >>> ensemble, own = ensemble.assign(two_modes, torch.zeros(4, dtype=torch.long), reach=5.0)
     >>> ensemble.centres[:, 0].tolist(), ensemble.weights.tolist(), own.tolist()
     ([1.0, 9.0], [3, 1], [0, 0, 1, 0])
     """
@@ -40,50 +44,50 @@ class PrototypeEnsemble:
         none = torch.zeros(0, dtype=torch.long, device=device)
         return cls(torch.zeros(0, size, device=device), none, none)
 
-    def assigned(self, z: Tensor, y: Tensor, reach: float) -> tuple[PrototypeEnsemble, Tensor]:
-        """The ensemble after these instances came, and the prototype each of them went to.
+    def assign(self, z: Tensor, y: Tensor, reach: float) -> tuple[PrototypeEnsemble, Tensor]:
+        """Assign instances to prototypes; return the ensemble and the prototype of each instance.
 
-        Those with a prototype within reach join it all at once; the others follow one by one,
-        since each may join what another has founded. One instance at a time is the original
-        method.
+        Instances with a prototype within reach are assigned at once. The others follow one by one,
+        since each may be assigned to a prototype that another has made. The original method
+        assigns one instance at a time.
         """
         nearest, own = self.nearest_own(z, y)
         near = nearest < reach
-        ensemble = self._joined(z[near], own[near])
+        ensemble = self._join(z[near], own[near])
         for row in torch.nonzero(~near)[:, 0].tolist():
-            ensemble, own[row] = ensemble._one_assigned(z[row : row + 1], y[row : row + 1], reach)
+            ensemble, own[row] = ensemble._assign_one(z[row : row + 1], y[row : row + 1], reach)
         return ensemble, own
 
-    def _one_assigned(self, z: Tensor, y: Tensor, reach: float) -> tuple[PrototypeEnsemble, Tensor]:
+    def _assign_one(self, z: Tensor, y: Tensor, reach: float) -> tuple[PrototypeEnsemble, Tensor]:
         nearest, own = self.nearest_own(z, y)
         if bool(nearest < reach):
-            return self._joined(z, own), own[0]
-        return self.founded(z, y), own.new_tensor(len(self))
+            return self._join(z, own), own[0]
+        return self.found(z, y), own.new_tensor(len(self))
 
-    def _joined(self, z: Tensor, own: Tensor) -> PrototypeEnsemble:
-        """Prototypes moved to the running mean; order does not matter to it."""
-        came = torch.bincount(own, minlength=len(self))
+    def _join(self, z: Tensor, own: Tensor) -> PrototypeEnsemble:
+        """Move prototypes to the running mean, which does not depend on the order."""
+        counts = torch.bincount(own, minlength=len(self))
         sums = (self.centres * self.weights[:, None]).index_add(0, own, z)
-        weights = self.weights + came
-        centres = torch.where(came[:, None] > 0, sums / weights[:, None], self.centres)
+        weights = self.weights + counts
+        centres = torch.where(counts[:, None] > 0, sums / weights[:, None], self.centres)
         return PrototypeEnsemble(centres, self.labels, weights)
 
-    def founded(self, z: Tensor, y: Tensor) -> PrototypeEnsemble:
-        """A new prototype at each of these points."""
+    def found(self, z: Tensor, y: Tensor) -> PrototypeEnsemble:
+        """Add a prototype at each of these points."""
         return PrototypeEnsemble(
             torch.cat([self.centres, z]),
             torch.cat([self.labels, y]),
             torch.cat([self.weights, torch.ones_like(y)]),
         )
 
-    def completed(self, z: Tensor, y: Tensor) -> PrototypeEnsemble:
-        """With a prototype at the mean of each class of these instances that has none."""
+    def complete(self, z: Tensor, y: Tensor) -> PrototypeEnsemble:
+        """Add a prototype at the mean of each class of these instances that has none."""
         missing = torch.unique(y[~torch.isin(y, self.labels)])
         means, _ = class_means(z, y, int(y.max()) + 1)
-        return self.founded(means[missing], missing)
+        return self.found(means[missing], missing)
 
-    def pruned(self, most: int | None = None) -> PrototypeEnsemble:
-        """At the end of an epoch: prototypes of one instance go, the weights of others halve.
+    def prune(self, most: int | None = None) -> PrototypeEnsemble:
+        """Remove prototypes of one instance and halve the weights of the others, after an epoch.
 
         The heaviest prototype of a class always stays, and no more than the ``most`` heaviest.
         """
@@ -95,7 +99,7 @@ class PrototypeEnsemble:
         return PrototypeEnsemble(self.centres[kept], self.labels[kept], halved)
 
     def _rank(self) -> Tensor:
-        """How many prototypes of the same class are heavier, or as heavy and older."""
+        """Number of prototypes of the same class that are heavier, or as heavy and older."""
         same = self.labels[:, None] == self.labels
         heavier = self.weights > self.weights[:, None]
         position = torch.arange(len(self), device=self.labels.device)
@@ -151,3 +155,43 @@ def pairwise_loss(
     side = torch.where(same, 1.0, -1.0)
     squared = (z - points).square().sum(1)
     return F.softplus(margin - side * (boundary - squared), beta=beta).mean()
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PrototypeSettings(Part):
+    """The reach of prototypes, their number and their losses.
+
+    Parameters
+    ----------
+    threshold : float, default=5.0
+        T, the unit of distances. A prototype reaches 2 T far, class odds are
+        exp(-squared distance / T), and the pairwise loss has the margin T around 2 T.
+    pairwise : float, default=0.001
+        Weight of the pairwise loss, which pulls an instance to its own prototype and to the nearest
+        one, or pushes it from the nearest one if that is of another class.
+    beta : float, default=1.0
+        Sharpness of the soft hinge of the pairwise loss.
+    max_prototypes : int, default=100
+        Largest number of prototypes of a class that are kept after an epoch.
+    """
+
+    domains: ClassVar[Mapping[str, validation.Check]] = {
+        **dict.fromkeys(["threshold", "beta"], validation.between(1e-6)),
+        "pairwise": validation.between(0.0),
+        "max_prototypes": validation.whole(1),
+    }
+
+    threshold: float = 5.0
+    pairwise: float = 0.001
+    beta: float = 1.0
+    max_prototypes: int = 100
+
+    def loss(self, z: Tensor, own: Tensor, prototypes: PrototypeEnsemble) -> Tensor:
+        """DCE, and PW with the own prototype and with the nearest of all."""
+        centres, labels = prototypes.centres, prototypes.labels
+        _, nearest = prototypes.nearest(z.detach())
+        scale = {"margin": self.threshold, "boundary": 2 * self.threshold, "beta": self.beta}
+        pull = pairwise_loss(z, centres[own], torch.ones_like(own, dtype=torch.bool), **scale)
+        push = pairwise_loss(z, centres[nearest], labels[nearest] == labels[own], **scale)
+        dce = distance_cross_entropy(z, own, centres, 1 / self.threshold)
+        return dce + self.pairwise * (pull + push)

@@ -1,6 +1,6 @@
-"""Hidden layers that get more units with each task, and outputs that know which units they may use.
+"""Hidden layers that get more units with each task.
 
-What the units of one task compute never depends on units that came later.
+The units of one task never depend on units that came later.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from cilf.nn import training
 from cilf.nn.network import Network, make_network
 
 Stamp = tuple[int, ...]
-"""Units of each hidden layer, then outputs, once a task was learned: all that were there."""
+"""Number of units of each hidden layer, then of outputs, after a task."""
 Masks = list[Tensor]
-"""Of each layer, which of its weights are meant: (units, units of the layer before)."""
+"""A selection of weights, by layer: (units, units of the layer before)."""
 
 
 class ExpandableBlock(nn.Module):
@@ -40,7 +40,7 @@ class ExpandableBlock(nn.Module):
         super().__init__()
         self.stamps: list[Stamp] = [tuple(stamp) for stamp in stamps]
         self.scaling = nn.BatchNorm1d(n_features, affine=False)
-        self.settled = True  # training does not change the scaling
+        self.scaling_is_fixed = True  # whether training leaves the scaling as it is
         sizes = pairwise((n_features, *self.stamps[-1]))
         self.weights = nn.ParameterList(torch.zeros(n_out, n_in) for n_in, n_out in sizes)
         self.biases = nn.ParameterList(torch.zeros(n) for n in self.stamps[-1])
@@ -51,21 +51,21 @@ class ExpandableBlock(nn.Module):
 
     def train(self, mode: bool = True) -> Self:
         super().train(mode)
-        self.scaling.train(mode and not self.settled)
+        self.scaling.train(mode and not self.scaling_is_fixed)
         return self
 
     def of_stamp(self, features: Tensor, number: int) -> Tensor:
-        """The outputs that came with this task."""
+        """Compute the outputs that came with this task."""
         units = self.stamps[number][:-1]
-        seen = self.scaling(features)
+        hidden = self.scaling(features)
         for layer, n in enumerate(units):
-            seen = F.relu(self._layer(layer, seen, slice(n)))
-        return self._layer(len(units), seen, self.outputs_of(number))
+            hidden = F.relu(self._layer(layer, hidden, slice(n)))
+        return self._layer(len(units), hidden, self.outputs_of(number))
 
-    def _layer(self, layer: int, seen: Tensor, rows: slice) -> Tensor:
+    def _layer(self, layer: int, inputs: Tensor, rows: slice) -> Tensor:
         # A copy, so that the same numbers are added in the same order however large it has grown.
-        weight = self.weights[layer][rows, : seen.shape[1]].contiguous()
-        return F.linear(seen, weight, self.biases[layer][rows])
+        weight = self.weights[layer][rows, : inputs.shape[1]].contiguous()
+        return F.linear(inputs, weight, self.biases[layer][rows])
 
     def outputs_of(self, number: int) -> slice:
         """Which outputs came with this task."""
@@ -74,29 +74,31 @@ class ExpandableBlock(nn.Module):
     # ------------------------------------------------------------- growing
 
     @torch.no_grad()
-    def draw(self, draws: torch.Generator) -> None:
-        """Random weights, as for a first task."""
+    def reset(self, rng: torch.Generator) -> None:
+        """Take random weights, as for a first task."""
         for weight in self.weights:
-            weight.copy_(_drawn(weight.shape[0], weight.shape[1], draws))
+            weight.copy_(_random_weights(weight.shape[0], weight.shape[1], rng))
 
     @torch.no_grad()
-    def open_stamp(self, n_outputs: int, draws: torch.Generator) -> None:
-        """Begin a task with so many new outputs; they start from the mean bias of those before."""
-        rows = _drawn(n_outputs, self.weights[-1].shape[1], draws).to(self.weights[-1].device)
+    def open_stamp(self, n_outputs: int, rng: torch.Generator) -> None:
+        """Begin a task with this number of new outputs, whose bias is the mean of the others."""
+        rows = _random_weights(n_outputs, self.weights[-1].shape[1], rng).to(
+            self.weights[-1].device
+        )
         bias = self.biases[-1].mean().expand(n_outputs)
         self._append(len(self.weights) - 1, rows, bias)
         self.stamps.append((*self.stamps[-1][:-1], self.weights[-1].shape[0]))
 
     @torch.no_grad()
-    def add_units(self, numbers: Sequence[int], draws: torch.Generator) -> None:
-        """Add so many units to each hidden layer of the task at hand."""
+    def add_units(self, numbers: Sequence[int], rng: torch.Generator) -> None:
+        """Add these numbers of units to the hidden layers, for the current task."""
         for layer, n in enumerate(numbers):
             fan_in = self.weights[layer].shape[1]
-            rows = _drawn(n, fan_in, draws).to(self.weights[layer].device)
+            rows = _random_weights(n, fan_in, rng).to(self.weights[layer].device)
             self.append_units(layer, rows, rows.new_zeros(n))
             above = self.weights[layer + 1]
             first = self._first_new(layer + 1)
-            columns = _drawn(len(above) - first, above.shape[1], draws)[:, :n]
+            columns = _random_weights(len(above) - first, above.shape[1], rng)[:, :n]
             above[first:, above.shape[1] - n :] = columns.to(above.device)
 
     @torch.no_grad()
@@ -109,7 +111,7 @@ class ExpandableBlock(nn.Module):
 
     @torch.no_grad()
     def drop_units(self, layer: int, rows: Tensor) -> None:
-        """Remove these units, which came with the task at hand, from a hidden layer."""
+        """Remove these units of the current task from a hidden layer."""
         kept = torch.ones(len(self.weights[layer]), dtype=torch.bool, device=rows.device)
         kept[rows] = False
         self.weights[layer] = nn.Parameter(self.weights[layer][kept])
@@ -125,13 +127,13 @@ class ExpandableBlock(nn.Module):
         self.stamps[-1] = tuple(len(weight) for weight in self.weights)
 
     def _first_new(self, layer: int) -> int:
-        """Number of the first unit (or output) that came with the task at hand."""
+        """Number of the first unit (or output) that came with the current task."""
         return self.stamps[-2][layer] if len(self.stamps) > 1 else 0
 
-    # ------------------------------------------------------------- parts of it
+    # ------------------------------------------------------------- selections
 
     def new_weights(self) -> Masks:
-        """The weights into units and outputs that came with the task at hand."""
+        """The weights into units and outputs that came with the current task."""
         masks = [torch.zeros_like(weight, dtype=torch.bool) for weight in self.weights]
         for layer, mask in enumerate(masks):
             mask[self._first_new(layer) :] = True
@@ -171,17 +173,17 @@ class ExpandableBlock(nn.Module):
         return earlier
 
 
-def _drawn(n_out: int, n_in: int, draws: torch.Generator) -> Tensor:
+def _random_weights(n_out: int, n_in: int, rng: torch.Generator) -> Tensor:
     """Weights of the size that torch gives those of a linear layer."""
     bound = max(n_in, 1) ** -0.5
-    return torch.empty(n_out, n_in).uniform_(-bound, bound, generator=draws)
+    return torch.empty(n_out, n_in).uniform_(-bound, bound, generator=rng)
 
 
 # ------------------------------------------------------------- sparsity
 
 
 def soft_threshold(weight: Tensor, by: float) -> Tensor:
-    """Every weight nearer to zero, those that reach it are zero.
+    """Move every weight towards zero by this much, and stop there.
 
     >>> soft_threshold(torch.tensor([0.5, -0.3, 0.1]), 0.2).tolist()
     [0.300..., -0.100..., 0.0]
@@ -190,7 +192,7 @@ def soft_threshold(weight: Tensor, by: float) -> Tensor:
 
 
 def group_soft_threshold(weight: Tensor, by: float) -> Tensor:
-    """Every row shorter; those that are no longer than ``by`` are zero.
+    """Shorten every row by this much; a row that is no longer becomes zero.
 
     >>> group_soft_threshold(torch.tensor([[3.0, 4.0], [0.1, 0.0]]), 1.0).tolist()
     [[2.4000..., 3.2000...], [0.0, 0.0]]
@@ -200,7 +202,7 @@ def group_soft_threshold(weight: Tensor, by: float) -> Tensor:
 
 
 def dead_units(block: ExpandableBlock) -> list[Tensor]:
-    """Of each hidden layer, the units of the task at hand that nothing leads to."""
+    """The units of the current task without inputs, by hidden layer."""
     return [
         first + (weight[first:] == 0).all(1).nonzero().flatten()
         for first, weight in zip(block.stamps[-2], block.weights[:-1], strict=False)
@@ -211,7 +213,7 @@ def dead_units(block: ExpandableBlock) -> list[Tensor]:
 
 
 def drifts(block: ExpandableBlock, before: ExpandableBlock) -> list[Tensor]:
-    """How far the weights into each earlier unit have moved, by hidden layer."""
+    """Distance that the weights into each earlier unit have moved, by hidden layer."""
     return [
         torch.linalg.vector_norm(now[: len(old), : old.shape[1]] - old, dim=1)
         for now, old in zip(block.weights[:-1], before.weights[:-1], strict=True)
@@ -222,11 +224,11 @@ def drifts(block: ExpandableBlock, before: ExpandableBlock) -> list[Tensor]:
 def split_drifted(
     block: ExpandableBlock, before: ExpandableBlock, threshold: float, room: Sequence[int]
 ) -> list[Tensor]:
-    """Split the units that drifted most and by more than the threshold; give them by layer.
+    """Split the units that drifted by more than the threshold; return them by layer.
 
-    They get back the weights they had before. Copies that keep the drifted ones come with the
-    task at hand: its units and outputs are connected to the copies in their place. At most
-    ``room`` are split in each layer.
+    They get back the weights they had before. Copies with the drifted weights belong to the current
+    task, whose units and outputs are connected to the copies instead. At most ``room`` units of a
+    layer are split, those that drifted most.
     """
     split = []
     for drift, most in zip(drifts(block, before), room, strict=True):
@@ -248,7 +250,7 @@ def split_drifted(
 
 
 @contextmanager
-def only(block: ExpandableBlock, masks: Masks) -> Iterator[None]:
+def train_only(block: ExpandableBlock, masks: Masks) -> Iterator[None]:
     """Inside, training moves these weights of the block, and no bias."""
     hooks = [
         weight.register_hook(lambda gradient, mask=mask: gradient * mask)
@@ -263,8 +265,8 @@ def only(block: ExpandableBlock, masks: Masks) -> Iterator[None]:
             hook.remove()
 
 
-def and_then(batches: training.Batches, step: Callable[[], None]) -> training.Batches:
-    """The same batches; each of them, once it was trained on, is followed by this step."""
+def follow_batches(batches: training.Batches, step: Callable[[], None]) -> training.Batches:
+    """The same batches, with this step after the training on each."""
 
     def of_epoch(number: int) -> Iterable[Tensor]:
         for rows in batches(number):
@@ -285,12 +287,12 @@ def use_block(network: Network, stamps: Sequence[Sequence[int]]) -> ExpandableBl
 
 
 def block_of(network: Network) -> ExpandableBlock:
-    """The block that :func:`use_block` put there."""
+    """The block of a network that :func:`use_block` gave one."""
     return cast(ExpandableBlock, network.head)
 
 
-def on_features(network: Network) -> Network:
-    """The same block as a network of its own, that takes the features of the backbone."""
+def make_block_network(network: Network) -> Network:
+    """A network of the same block alone, whose inputs are the features of the backbone."""
     block = block_of(network)
     n_features = block.weights[0].shape[1]
     alone = make_network(
@@ -301,6 +303,6 @@ def on_features(network: Network) -> Network:
     return alone
 
 
-def frozen(block: ExpandableBlock) -> ExpandableBlock:
-    """A copy, to compare with later."""
+def copy_frozen(block: ExpandableBlock) -> ExpandableBlock:
+    """A copy that is not trained."""
     return copy.deepcopy(block).requires_grad_(False)

@@ -1,15 +1,16 @@
-"""How many classes a window holds, judged by classes that are known: they serve as probes.
+"""The number of classes of a window, estimated with known classes as probes.
 
 Some known classes are *anchors*, whose instances keep their labels in k-means; others are for
-*validation*: their labels are hidden, and k-means is right about the number of classes where it
-finds them again. (Han, Vedaldi and Zisserman 2019.)
+*validation*: their labels are hidden. A number of classes is right where k-means finds them again
+(Han, Vedaldi and Zisserman 2019).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -18,6 +19,8 @@ from torch import Tensor
 
 from cilf.clustering.kmeans import semi_supervised_kmeans
 from cilf.clustering.silhouette import silhouette
+from cilf.core import validation
+from cilf.core.parameters import Part
 from cilf.core.types import Array, Bools, Ints
 from cilf.nn.prototypes import class_means
 
@@ -25,36 +28,85 @@ AVERAGE, ACCURACY, SILHOUETTE = RULES = ("average", "accuracy", "silhouette")
 
 
 class Probes(NamedTuple):
-    """Labelled instances of known classes; all of ``range(n_known)`` count, seen or not."""
+    """Labelled instances of known classes; classes without instances count too."""
 
     z: Tensor  # (n, d)
     y: Ints  # (n,)
     n_known: int
 
 
-class Cut(NamedTuple):
-    """A window cut into the known classes and some more."""
+class Clustering(NamedTuple):
+    """The clusters of a window, for the known classes and some more."""
 
     assignment: Ints  # (n,) of the window's instances
     silhouette: float  # of all but the anchors
     accuracy: float  # on the validation classes
 
 
-def cuts(
-    window: Tensor,
-    probes: Probes,
-    extra: Sequence[int],
-    *,
-    anchor_share: float,
-    n_splits: int,
-    generator: torch.Generator,
-) -> dict[int, list[Cut]]:
-    """For each number of extra classes, one cut for each split into anchors and validation."""
-    splits = list(anchor_splits(probes.y, anchor_share, n_splits))
-    return {
-        k: [_cut(window, probes, anchor, probes.n_known + k, generator) for anchor in splits]
-        for k in extra
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Counting(Part):
+    """The estimation of the number of novel classes in a window.
+
+    Parameters
+    ----------
+    rule : {"average", "accuracy", "silhouette"}, default="average"
+        Number that is chosen. "silhouette" takes the one with the best silhouette, "accuracy" the
+        one with the best accuracy on known classes, "average" the mean of both.
+    k_max : int, default=8
+        Largest number of novel classes that is tried in one window.
+    tie : float, default=0.15
+        Difference from the best accuracy up to which an accuracy counts as the best.
+    anchor_share : float, default=0.6
+        Share of the known classes that keep their labels.
+    n_splits : int, default=3
+        Number of splits into anchors and validation classes, which are averaged.
+    least_ratio : float, default=0.01
+        Size of a cluster, relative to that of the largest, above which it counts.
+    """
+
+    domains: ClassVar[Mapping[str, validation.Check]] = {
+        "rule": validation.among(RULES),
+        **dict.fromkeys(["k_max", "n_splits"], validation.whole(1)),
+        **dict.fromkeys(["tie", "anchor_share", "least_ratio"], validation.between(0.0, 1.0)),
     }
+
+    rule: str = AVERAGE
+    k_max: int = 8
+    tie: float = 0.15
+    anchor_share: float = 0.6
+    n_splits: int = 3
+    least_ratio: float = 0.01
+
+    def cluster(
+        self, window: Tensor, probes: Probes, extra: Sequence[int], rng: torch.Generator
+    ) -> dict[int, list[Clustering]]:
+        """For each number of extra classes, one clustering for each split of the known classes."""
+        splits = list(anchor_splits(probes.y, self.anchor_share, self.n_splits))
+        return {
+            k: [_cluster(window, probes, anchor, probes.n_known + k, rng) for anchor in splits]
+            for k in extra
+        }
+
+    def choose(self, clusterings: dict[int, list[Clustering]]) -> int:
+        """Choose the number of extra classes.
+
+        Each measure prefers the largest number that is best on average over the splits. The mean of
+        the two numbers is rounded up.
+        """
+        silhouettes = {k: _mean([c.silhouette for c in v]) for k, v in clusterings.items()}
+        accuracies = {k: _mean([c.accuracy for c in v]) for k, v in clusterings.items()}
+        by_silhouette = _last_best(silhouettes, 0)
+        if self.rule == SILHOUETTE or all(math.isnan(value) for value in accuracies.values()):
+            return by_silhouette
+        by_accuracy = _last_best(accuracies, self.tie)
+        return (
+            by_accuracy if self.rule == ACCURACY else math.ceil((by_silhouette + by_accuracy) / 2)
+        )
+
+    def count_filled(self, clusterings: list[Clustering]) -> int:
+        """Median number of clusters that are large enough to count."""
+        filled = [count_filled(each.assignment, self.least_ratio) for each in clusterings]
+        return round(float(np.median(filled)))
 
 
 def anchor_splits(y: Ints, anchor_share: float, n_splits: int) -> Iterator[Bools]:
@@ -72,9 +124,9 @@ def anchor_splits(y: Ints, anchor_share: float, n_splits: int) -> Iterator[Bools
         yield np.isin(y, np.roll(classes, -split * n_validation)[:-n_validation])
 
 
-def _cut(
-    window: Tensor, probes: Probes, anchor: Bools, n_clusters: int, generator: torch.Generator
-) -> Cut:
+def _cluster(
+    window: Tensor, probes: Probes, anchor: Bools, n_clusters: int, rng: torch.Generator
+) -> Clustering:
     """Semi-supervised k-means of anchors (fixed), validation classes and window."""
     anchor_z, validation_z = probes.z[anchor], probes.z[~anchor]
     classes, own = np.unique(probes.y[anchor], return_inverse=True)
@@ -83,12 +135,12 @@ def _cut(
     free = torch.cat([validation_z, window])
     found = semi_supervised_kmeans(
         free, means, n_clusters - len(classes),
-        known_sizes=sizes, generator=generator, n_steps=100,
+        known_sizes=sizes, generator=rng, n_steps=100,
     ).assignment  # fmt: skip
     assignment = found.cpu().numpy()
     n_validation = len(validation_z)
     right = clustering_accuracy(probes.y[~anchor], assignment[:n_validation])
-    return Cut(assignment[n_validation:], silhouette(free, found), right)
+    return Clustering(assignment[n_validation:], silhouette(free, found), right)
 
 
 def clustering_accuracy(truth: Ints, cluster: Ints) -> float:
@@ -106,20 +158,6 @@ def clustering_accuracy(truth: Ints, cluster: Ints) -> float:
     return float(together[best].sum() / len(truth))
 
 
-def chosen(curves: dict[int, list[Cut]], rule: str, tie: float) -> int:
-    """How many extra classes: the mean of the two numbers that the two measures prefer.
-
-    Each prefers the largest number that is best on average over the splits. An accuracy that is
-    lower than the best by at most ``tie`` counts as the best. The mean is rounded up.
-    """
-    by_silhouette = _last_best({k: _mean([c.silhouette for c in v]) for k, v in curves.items()}, 0)
-    accuracies = {k: _mean([c.accuracy for c in v]) for k, v in curves.items()}
-    if rule == SILHOUETTE or all(math.isnan(value) for value in accuracies.values()):
-        return by_silhouette
-    by_accuracy = _last_best(accuracies, tie)
-    return by_accuracy if rule == ACCURACY else math.ceil((by_silhouette + by_accuracy) / 2)
-
-
 def _mean(values: list[float]) -> float:
     return float(np.mean(values)) if values else math.nan
 
@@ -130,16 +168,16 @@ def _last_best(curve: dict[int, float], tie: float) -> int:
     return max((k for k, value in defined.items() if value >= best - tie), default=0)
 
 
-def curve(curves: dict[int, list[Cut]]) -> dict[int, float]:
+def curve(clusterings: dict[int, list[Clustering]]) -> dict[int, float]:
     """The mean of the measures for each number of extra classes."""
-    both = {k: [(c.silhouette + c.accuracy) / 2 for c in v] for k, v in curves.items()}
+    both = {k: [(c.silhouette + c.accuracy) / 2 for c in v] for k, v in clusterings.items()}
     return {k: _mean(values) for k, values in both.items()}
 
 
-def n_filled(assignment: Array, least_ratio: float) -> int:
-    """Clusters that hold at least this share of what the largest one holds, and no empty one.
+def count_filled(assignment: Array, least_ratio: float) -> int:
+    """Number of clusters that hold at least this share of what the largest one holds.
 
-    >>> n_filled(np.array([0] * 50 + [1] * 60 + [2]), 0.1)
+    >>> count_filled(np.array([0] * 50 + [1] * 60 + [2]), 0.1)
     2
     """
     sizes = np.bincount(assignment)

@@ -9,37 +9,83 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from cilf.clustering.kmeans import semi_supervised_kmeans
+from cilf.core import validation
 from cilf.core.distances import squared_distances
+from cilf.core.parameters import Part
 from cilf.core.random import derived_seed, isolated_torch, torch_generator
-from cilf.nn import training
 from cilf.nn.augment import make_augmentation
 from cilf.nn.network import Network, embed
+from cilf.nn.training import Epoch, Settings, Training, epochs, shuffled
 
 BASELINE, PI, TE, TEP = VARIANTS = ("baseline", "pi", "te", "tep")
 N_STARTS = 20  # of the k-means that finds the first centres
 
 
-@dataclass(frozen=True)
-class Tuning:
-    """How to tune; the defaults of Han et al. are those of :class:`~cilf.learners.dtc.DTC`."""
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Tuning(Part):
+    """The deep clustering of a window, which tunes a copy of the network.
 
-    variant: str
-    warmup: training.Settings
-    rounds: training.Settings
-    batch_size: int
-    refresh: int  # epochs between two targets
-    ensemble_decay: float
-    consistency: float  # weight of the term that "pi" and "te" have
-    rampup: int  # epochs until it has all its weight
-    settled: float | None  # share of instances that may change their cluster when it is enough
+    Parameters
+    ----------
+    variant : {"tep", "baseline", "pi", "te"}, default="tep"
+        Targets and losses. "tep" makes targets from assignments averaged over epochs, the others
+        from the last ones. "pi" adds a loss between two augmentations of an instance. "te" adds a
+        loss between an instance and its average over epochs.
+    warmup_epochs : int, default=10
+        Number of passes over the window with the first target.
+    warmup_learning_rate : float, default=0.1
+        Learning rate of the passes with the first target.
+    sharpen_epochs : int, default=100
+        Largest number of passes over the window with renewed targets.
+    sharpen_learning_rate : float, default=0.05
+        Learning rate of the passes with renewed targets.
+    weight_decay : float, default=0.00001
+        Weight of the penalty on the squared weights.
+    refresh : int, default=5
+        Number of epochs between two targets.
+    ensemble_decay : float, default=0.6
+        Share of the average over epochs that stays in each epoch.
+    consistency : float, default=10.0
+        Weight of the additional loss of "pi" and "te".
+    rampup : int, default=5
+        Number of epochs until the additional loss has its full weight.
+    tolerance : float or None, default=0.001
+        Share of instances that change their cluster between two targets at which the tuning ends.
+        None tunes for all epochs.
+    """
+
+    domains: ClassVar[Mapping[str, validation.Check]] = {
+        "variant": validation.among(VARIANTS),
+        **dict.fromkeys(["warmup_epochs", "sharpen_epochs", "rampup"], validation.whole(0)),
+        "refresh": validation.whole(1),
+        **dict.fromkeys(
+            ["warmup_learning_rate", "sharpen_learning_rate", "weight_decay", "consistency"],
+            validation.between(0.0),
+        ),
+        "ensemble_decay": validation.between(0.0, 0.999),
+        "tolerance": validation.optional(validation.between(0.0, 1.0)),
+    }
+
+    variant: str = TEP
+    warmup_epochs: int = 10
+    warmup_learning_rate: float = 0.1
+    sharpen_epochs: int = 100
+    sharpen_learning_rate: float = 0.05
+    weight_decay: float = 1e-5
+    refresh: int = 5
+    ensemble_decay: float = 0.6
+    consistency: float = 10.0
+    rampup: int = 5
+    tolerance: float | None = 0.001
 
 
 def soft_assignments(z: Tensor, centres: Tensor) -> Tensor:
@@ -69,7 +115,7 @@ def divergence(p: Tensor, q: Tensor) -> Tensor:
 
 
 class TemporalEnsemble:
-    """A moving average of assignments over epochs, free of the zeros it starts from.
+    """A moving average of assignments over epochs, without the bias of its first zeros.
 
     >>> ensemble = TemporalEnsemble(decay=0.6)
     >>> [round(float(ensemble.add(torch.tensor([q]))), 3) for q in (1.0, 1.0, 0.0)]
@@ -82,7 +128,7 @@ class TemporalEnsemble:
         self.n_added = 0
 
     def add(self, q: Tensor) -> Tensor:
-        """Take in one epoch's assignments; the average over all so far."""
+        """Add the assignments of one epoch, and return the average over all epochs."""
         self.total = self.decay * self.total + (1 - self.decay) * q
         self.n_added += 1
         return self.total / (1 - self.decay**self.n_added)
@@ -142,29 +188,34 @@ def assignments(network: Network, x: Tensor) -> Tensor:
     return soft_assignments(embed(network, x), network.get_parameter("centres").detach())
 
 
-def tune(network: Network, x: Tensor, tuning: Tuning, *, seed: int) -> None:
+def tune(network: Network, x: Tensor, tuning: Tuning, training: Training, *, seed: int) -> None:
     """Sharpen the clusters of a network that :func:`principal_clusters` made.
 
-    First towards the target that it starts with, then towards targets made anew every few
-    epochs, until hardly any instance changes its cluster from one to the next.
+    The network is trained towards its first target, then towards targets that are renewed every few
+    epochs, until hardly any instance changes its cluster from one target to the next. ``training``
+    has the batches, and what else ``tuning`` leaves open.
     """
+    training = training.replace(weight_decay=tuning.weight_decay)
+    warmup = training.settings(tuning.warmup_epochs, tuning.warmup_learning_rate)
+    sharpen = training.settings(tuning.sharpen_epochs, tuning.sharpen_learning_rate)
+    batch_size = training.batch_size
     targets = target_distribution(assignments(network, x))
-    for _ in _epochs(network, x, targets, tuning, tuning.warmup, seed):
+    for _ in _epochs(network, x, targets, warmup, batch_size, seed):
         pass
     q = assignments(network, x)
     cluster = q.argmax(1)
     targets.copy_(target_distribution(q))
     ensemble = TemporalEnsemble(tuning.ensemble_decay)
-    again = _Consistency(network, x, tuning, seed)
-    for epoch in _epochs(network, x, targets, tuning, tuning.rounds, seed, again):
+    consistency = _Consistency(network, x, tuning, sharpen.augmentation, seed)
+    for epoch in _epochs(network, x, targets, sharpen, batch_size, seed, consistency):
         q = assignments(network, x)
         averaged = ensemble.add(q)
-        again.next_epoch(averaged)
+        consistency.next_epoch(averaged)
         if epoch.number % tuning.refresh:
             continue
         targets.copy_(target_distribution(averaged if tuning.variant == TEP else q))
         changed, cluster = float((q.argmax(1) != cluster).float().mean()), q.argmax(1)
-        if epoch.number and tuning.settled is not None and changed <= tuning.settled:
+        if epoch.number and tuning.tolerance is not None and changed <= tuning.tolerance:
             break
 
 
@@ -172,12 +223,12 @@ def _epochs(
     network: Network,
     x: Tensor,
     targets: Tensor,
-    tuning: Tuning,
-    settings: training.Settings,
+    settings: Settings,
+    batch_size: int,
     seed: int,
     more: Callable[[Tensor, Tensor], Tensor] | None = None,
-) -> Iterator[training.Epoch]:
-    """Epochs of training towards these targets, which the caller may change after each."""
+) -> Iterator[Epoch]:
+    """Train towards these targets, which the caller may change after each epoch."""
     centres = network.get_parameter("centres")
     part = "warm-up" if more is None else "rounds"
 
@@ -186,23 +237,25 @@ def _epochs(
         loss = divergence(targets[rows], q)
         return loss if more is None else loss + more(q, rows)
 
-    draws = torch_generator(seed, part, "batches")
-    batches = training.shuffled(len(x), tuning.batch_size, draws, x.device)
-    return training.epochs(
+    rng = torch_generator(seed, part, "batches")
+    batches = shuffled(len(x), batch_size, rng, x.device)
+    return epochs(
         network, x, batches, objective, settings, seed=derived_seed(seed, part), purpose="detect"
     )
 
 
 class _Consistency:
-    """What "pi" and "te" add to the loss: assignments stay as another view, or the past, has them.
+    """The additional loss of "pi" and "te": the distance to other assignments of an instance.
 
-    "pi" compares with the same instances augmented anew, "te" with the average over epochs.
+    "pi" takes those of another augmentation, "te" the average over epochs.
     """
 
-    def __init__(self, network: Network, x: Tensor, tuning: Tuning, seed: int) -> None:
+    def __init__(
+        self, network: Network, x: Tensor, tuning: Tuning, augmentation: str | None, seed: int
+    ) -> None:
         self.network, self.x, self.tuning = network, x, tuning
-        self.augment = make_augmentation(tuning.rounds.augmentation, x)
-        self.draws = torch_generator(seed, "second view")
+        self.augment = make_augmentation(augmentation, x)
+        self.rng = torch_generator(seed, "second view")
         self.epoch = 0
         self.averaged: Tensor | None = None
 
@@ -221,5 +274,5 @@ class _Consistency:
             return None if self.averaged is None else self.averaged[rows]
         if self.tuning.variant != PI:
             return None
-        x = self.x[rows] if self.augment is None else self.augment(self.x[rows], self.draws)
+        x = self.x[rows] if self.augment is None else self.augment(self.x[rows], self.rng)
         return soft_assignments(self.network(x), self.network.get_parameter("centres"))

