@@ -119,5 +119,7 @@ def test_a_version_that_calls_a_class_otherwise(named_points: Path, edit: Any) -
     assert again.event.about["labels"] == {"west": 20}
     with pytest.raises(BadInput, match="has learned all 20 labels"):
         workflow.update("model", *workflow.read_labels("found/findings.csv"))
+    with pytest.raises(BadInput, match="'Right' differs from 'right' in case"):
+        workflow.update("model", *workflow.read_labels("found"), renames={"west": "Right"})
     with pytest.raises(BadInput, match="two classes the name 'right'"):
         workflow.update("model", *workflow.read_labels("found"), renames={"west": "right"})

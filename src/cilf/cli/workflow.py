@@ -365,8 +365,8 @@ def _describe_event(event: Event, sizes: Mapping[int, int]) -> tuple[str, str, s
     elif event.event == "update":
         forced = ", forced" if about.get("forced") else ""
         new = ", ".join(about.get("new_classes", ())) or "none"
-        what = f"update: {about.get('n_labels')} labels from {about.get('source')}{forced}"
-        what = f"{what}; new classes: {new}"
+        source = f" from {about['source']}" if about.get("source") else ""
+        what = f"update: {about.get('n_labels')} labels{source}{forced}; new classes: {new}"
         renamed = [f"{old} is {name} now" for old, name in about.get("renamed", {}).items()]
         what = "; ".join([what, *renamed])
     else:

@@ -12,9 +12,9 @@ from typing import Any
 from cilf.core.names import normalize_name
 from cilf.data.spreadsheets import format_csv, parse_sheet
 from cilf.errors import BadInput
+from cilf.workflow.labels import LEFT_OUT
 
 FIELD, ITEM = "label", "item"  # the names of the control and of the object in Label Studio
-LEFT_OUT = "-"  # in a file: the instance has no label
 
 
 @dataclass(frozen=True)

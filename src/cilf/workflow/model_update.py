@@ -103,9 +103,8 @@ def update(
         _require_same_model(folder, data)
     with folder.lock():
         learner = folder.learner()
-        if renames:
-            learner.rename(dict(renames.items()))
-        former = combine_renames(folder.former_names(), renames or {})
+        renames = _rename_classes(learner, renames or {})
+        former = combine_renames(folder.former_names(), renames)
         named = _use_present_names(_check_labels(labels), former)
         check_names(named.values(), learner.classes_.tolist())
         if isinstance(data, Findings):
@@ -123,8 +122,17 @@ def update(
             "forced": forced,
             "note": note,
         }
-        about |= {"renamed": dict(renames)} if renames else {}
+        about |= {"renamed": renames} if renames else {}
         return replace(result, event=folder.add(learner, UPDATE, about, learned))
+
+
+def _rename_classes(learner: Learner, renames: Mapping[str, str]) -> dict[str, str]:
+    """Rename classes of a learner; returns the names as they are kept."""
+    others = [label for label in learner.classes_.tolist() if label not in renames]
+    names = dict(zip(renames, check_names(renames.values(), others), strict=True))
+    if names:
+        learner.rename(dict(names.items()))
+    return names
 
 
 def _learn(learner: Learner, X: Array, y: Array) -> UpdateResult:
