@@ -10,7 +10,7 @@ import pytest
 from cilf.core import Label
 from cilf.data import Dataset
 from cilf.errors import BadConfig, BadInput
-from cilf.report.stream_map import FILL, plan_rows, stream_figure, write_stream_map
+from cilf.report.stream_map import FILL, list_windows, plot_stream, write_stream_map
 from cilf.stream import Stream, multiple_novel, single_novel
 
 pytest.importorskip("matplotlib")
@@ -48,7 +48,7 @@ def planned(stream: Stream, state: str) -> set[tuple[int, int]]:
 
 
 def test_rows_tell_the_plan(stream: Stream) -> None:
-    first, *rows = plan_rows(stream)
+    first, *rows = list_windows(stream)
     assert first.window == first.n_known == 0
     assert first.novel == tuple((label, 24) for label in stream.plan.initial)
     assert first.n_instances == len(stream.initial.y)
@@ -61,7 +61,7 @@ def test_rows_tell_the_plan(stream: Stream) -> None:
 
 
 def test_rows_tell_when_a_class_is_gone(stream: Stream) -> None:
-    rows = plan_rows(stream)
+    rows = list_windows(stream)
     gone = [label for row in rows for label in row.vanished]
     assert len(gone) == len(set(gone)) == 2
     for row in rows[1:]:
@@ -70,7 +70,7 @@ def test_rows_tell_when_a_class_is_gone(stream: Stream) -> None:
 
 
 def test_rows_of_a_quiet_window_have_no_novel_class(stream: Stream) -> None:
-    assert [row.novel for row in plan_rows(stream)].count(()) == 1
+    assert [row.novel for row in list_windows(stream)].count(()) == 1
 
 
 # ----------------------------------------------------------------- the figure
@@ -78,12 +78,12 @@ def test_rows_of_a_quiet_window_have_no_novel_class(stream: Stream) -> None:
 
 @pytest.mark.parametrize("state", ["initial", "novel", "known"])
 def test_a_cell_is_painted_where_a_class_is(stream: Stream, state: str) -> None:
-    (axes,) = stream_figure(stream).axes
+    (axes,) = plot_stream(stream).axes
     assert cells(axes, state) == planned(stream, state)
 
 
 def test_every_cell_says_how_many(stream: Stream) -> None:
-    (axes,) = stream_figure(stream).axes
+    (axes,) = plot_stream(stream).axes
     said = {(int(t.get_position()[1]), int(t.get_position()[0])): t.get_text() for t in axes.texts}
     rows = {label: row for row, label in enumerate(stream.plan.arrivals)}
     assert said == {
@@ -94,22 +94,22 @@ def test_every_cell_says_how_many(stream: Stream) -> None:
 
 
 def test_a_vanished_class_has_an_end_mark_at_its_last_cell(stream: Stream) -> None:
-    (axes,) = stream_figure(stream).axes
+    (axes,) = plot_stream(stream).axes
     rows = {label: row for row, label in enumerate(stream.plan.arrivals)}
-    gone = {(rows[label], r.window - 1) for r in plan_rows(stream) for label in r.vanished}
+    gone = {(rows[label], r.window - 1) for r in list_windows(stream) for label in r.vanished}
     ends = {(int(line.get_ydata()[0]), int(line.get_xdata()[0]) - 1) for line in axes.lines}
     assert ends == gone
     assert "vanishes here" in [text.get_text() for text in axes.get_legend().get_texts()]
 
 
 def test_without_vanished_classes_there_is_no_end_mark() -> None:
-    (axes,) = stream_figure(single_novel(dataset([1, 2, 3, 4]), n_vanishing=0)).axes
+    (axes,) = plot_stream(single_novel(dataset([1, 2, 3, 4]), n_vanishing=0)).axes
     assert list(axes.lines) == []
     assert len(axes.get_legend().get_texts()) == 3
 
 
 def test_names_are_in_order_of_arrival_and_short(stream: Stream) -> None:
-    (axes,) = stream_figure(stream).axes
+    (axes,) = plot_stream(stream).axes
     shown = [label.get_text() for label in axes.get_yticklabels()]
     assert [name for name in shown if not name.endswith("…")] == [
         label for label in stream.plan.arrivals if label != LONG
@@ -118,7 +118,7 @@ def test_names_are_in_order_of_arrival_and_short(stream: Stream) -> None:
 
 
 def test_the_title_says_which_stream(stream: Stream) -> None:
-    (axes,) = stream_figure(stream).axes
+    (axes,) = plot_stream(stream).axes
     title = axes.get_title(loc="left")
     assert title.splitlines()[0] == "animals-multiple, seed 4"
     assert "3 classes at the start, 7 more in 4 windows" in title
@@ -179,7 +179,7 @@ def test_letters_that_a_png_lacks_are_told(
 def test_a_hundred_classes_stay_readable(tmp_path: Path) -> None:
     image = pytest.importorskip("PIL.Image")
     large = multiple_novel(dataset([*range(100)], per_class=200), n_vanishing=9)
-    (axes,) = stream_figure(large).axes
+    (axes,) = plot_stream(large).axes
     assert list(axes.texts) == []  # no room for numbers
     with image.open(write_stream_map(large, tmp_path / "map.png")) as picture:
         _, height = picture.size

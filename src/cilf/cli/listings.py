@@ -98,7 +98,7 @@ def show(
     """Print the plan of a stream, and plot its map: class by window."""
     from cilf.benchmark import RunConfig
     from cilf.benchmark.config import data_file_name, parse_changes
-    from cilf.report.stream_map import plan_rows, write_stream_map
+    from cilf.report.stream_map import list_windows, write_stream_map
 
     config = RunConfig.of(
         learner="cilf",
@@ -117,7 +117,7 @@ def show(
         dataset = config.load()
     stream = config.make_stream(dataset)
     write_stream_map(stream, path)
-    rows = plan_rows(stream)
+    rows = list_windows(stream)
     if as_json:
         plan = [row._asdict() for row in rows]
         about = {"name": dataset.name, **dataset.describe(), "preset": config.preset_name}

@@ -1,6 +1,6 @@
 """Reports: tables and one self-contained page, made from run folders alone.
 
-A report never runs anything again: what ``cilf.evaluate.records`` reads is all it knows.
+A report runs nothing again: it knows only what ``cilf.evaluate.records`` reads.
 """
 
 from cilf.report.page import write_report

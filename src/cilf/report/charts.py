@@ -73,7 +73,7 @@ def _pair(record: WindowRecord, i: int, frame: _Frame) -> Svg:
 
 
 def _bar(x: float, value: int, frame: _Frame, class_: str) -> Svg:
-    # A bar of nothing is still drawn as a line, so that "none found" shows.
+    # A bar of height 0 is a line, so that "none found" is visible.
     top = min(frame.y(value), frame.bottom - 2)
     bar = element("rect", class_=class_, x=x, y=top, width=22, height=frame.bottom - top, rx=3)
     return group(bar, label(str(value), x + 11, top - 5, class_="value"))

@@ -1,4 +1,4 @@
-"""What a learner believed about each drawn instance of a window, held against the truth."""
+"""The detection of a window compared with the truth: correct instances, and the clusters."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from cilf.evaluate.records import Snapshot
 
 @dataclass(frozen=True)
 class Cluster:
-    """A novel class the learner found."""
+    """A cluster that the learner found novel."""
 
     index: int
     size: int  # in the whole window
     matched: str  # the true class it was matched to, or ""
-    members: Ints  # (m,) drawn ones, those of the matched class first
-    n_right: int  # of the drawn ones
+    members: Ints  # (m,) rows of the snapshot, those of the matched class first
+    n_right: int  # members of the matched class
 
     @property
     def number(self) -> int:
-        """How people count."""
+        """The number that people see; it starts at 1."""
         return self.index + 1
 
     @property
     def share(self) -> float:
-        """The part of the drawn members that is of the matched class."""
+        """The share of the members that are of the matched class."""
         return self.n_right / max(1, len(self.members))
 
 
 def to_text(labels: Array) -> Array:
-    """Labels as text."""
+    """Convert labels to text."""
     return np.array([str(label) for label in labels.tolist()], dtype=str)
 
 
 def find_correct(snapshot: Snapshot) -> Bools:
-    """Whether each instance was put where it belongs.
+    """Find the instances that were detected correctly.
 
-    That is a known one under its class, a novel one in the cluster matched to its class.
+    A known instance is correct with its class, a novel one in the cluster matched to its class.
     """
     truth = to_text(snapshot.truth)
     as_known = ~snapshot.novel & (to_text(snapshot.label) == truth)
@@ -49,7 +49,7 @@ def find_correct(snapshot: Snapshot) -> Bools:
 
 
 def list_clusters(snapshot: Snapshot) -> list[Cluster]:
-    """The novel classes found, as the learner numbered them."""
+    """List the clusters in the order of their numbers."""
     correct = find_correct(snapshot)
     sizes = snapshot.sizes.tolist()
     return [_cluster(snapshot, correct, index, size) for index, size in enumerate(sizes)]

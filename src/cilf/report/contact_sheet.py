@@ -1,4 +1,4 @@
-"""Contact sheets as pictures: small images side by side, each over its name."""
+"""Contact sheets: a PNG image with the exemplars of a cluster, each above its name."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from cilf.core.types import Array
 from cilf.report.exemplars import shorten
 
 MARGIN, TITLE, CAPTION = 8, 24, 14  # pixels
-FONT, LONGEST = 10, 16  # pixels, characters of a caption
+FONT_SIZE = 10  # pixels
+MAX_CAPTION_LENGTH = 16  # characters
 INK, PAPER = (40, 40, 40), (255, 255, 255)
 
 
 class Cell(NamedTuple):
-    """The room of one instance, without its caption."""
+    """The space of one instance, without its caption."""
 
     width: int
     height: int
@@ -27,13 +28,13 @@ class Cell(NamedTuple):
 
 
 IMAGE = Cell(96, 96, 8)
-STRIP = Cell(192, 16, 4)  # a vector, drawn as a strip of one pixel's height
+STRIP = Cell(192, 16, 4)  # a vector, as a strip of one pixel's height
 
 
-def contact_sheet(thumbnails: Array, captions: Sequence[str], title: str) -> bytes:
-    """A PNG of (n, h, w) grey or (n, h, w, 3) colour pictures of uint8, in rows.
+def make_contact_sheet(thumbnails: Array, captions: Sequence[str], title: str) -> bytes:
+    """Make a PNG from (n, h, w) grey or (n, h, w, 3) colour images of uint8.
 
-    >>> contact_sheet(np.zeros((3, 8, 8), np.uint8), ["a.png", "b.png", "c.png"], "3 of 3")[1:4]
+    >>> make_contact_sheet(np.zeros((2, 8, 8), np.uint8), ["a.png", "b.png"], "2 of 2")[1:4]
     b'PNG'
     """
     Image, ImageDraw, ImageFont = (_pillow(part) for part in ("Image", "ImageDraw", "ImageFont"))
@@ -45,22 +46,22 @@ def contact_sheet(thumbnails: Array, captions: Sequence[str], title: str) -> byt
         MARGIN + TITLE + math.ceil(len(captions) / per_row) * tall,
     )
     sheet = Image.new("RGB", size, PAPER)
-    pen, font = ImageDraw.Draw(sheet), ImageFont.load_default(size=FONT)
-    pen.text((MARGIN, MARGIN), title, fill=INK, font=ImageFont.load_default(size=FONT + 4))
-    for place, (picture, caption) in enumerate(zip(thumbnails, captions, strict=True)):
+    pen, font = ImageDraw.Draw(sheet), ImageFont.load_default(size=FONT_SIZE)
+    pen.text((MARGIN, MARGIN), title, fill=INK, font=ImageFont.load_default(size=FONT_SIZE + 4))
+    for place, (thumbnail, caption) in enumerate(zip(thumbnails, captions, strict=True)):
         x = MARGIN + place % per_row * wide
         y = MARGIN + TITLE + place // per_row * tall
-        sheet.paste(_scaled(picture, cell), (x, y))
-        pen.text((x, y + cell.height + 1), _printable(caption), fill=INK, font=font)
-    packed = io.BytesIO()
-    sheet.save(packed, format="PNG", optimize=True)
-    return packed.getvalue()
+        sheet.paste(_scale(thumbnail, cell), (x, y))
+        pen.text((x, y + cell.height + 1), _format_caption(caption), fill=INK, font=font)
+    content = io.BytesIO()
+    sheet.save(content, format="PNG", optimize=True)
+    return content.getvalue()
 
 
-def _scaled(picture: Array, cell: Cell) -> Any:
-    """The picture as large as the cell allows, with its own proportions unless it is a strip."""
+def _scale(thumbnail: Array, cell: Cell) -> Any:
+    """Scale a thumbnail to the cell; all but strips keep their proportions."""
     Image = _pillow("Image")
-    image = Image.fromarray(np.ascontiguousarray(picture, dtype=np.uint8)).convert("RGB")
+    image = Image.fromarray(np.ascontiguousarray(thumbnail, dtype=np.uint8)).convert("RGB")
     if cell is STRIP:
         return image.resize((cell.width, cell.height), Image.Resampling.NEAREST)
     factor = min(cell.width / image.width, cell.height / image.height)
@@ -69,10 +70,10 @@ def _scaled(picture: Array, cell: Cell) -> Any:
     return image.resize(size, smooth)
 
 
-def _printable(caption: str) -> str:
-    """One short line."""
-    return shorten(" ".join(caption.split()), LONGEST)
+def _format_caption(caption: str) -> str:
+    """Shorten the caption to one line."""
+    return shorten(" ".join(caption.split()), MAX_CAPTION_LENGTH)
 
 
 def _pillow(part: str) -> Any:
-    return optional(f"PIL.{part}", extra="report", purpose="snapshot contact sheets")
+    return optional(f"PIL.{part}", extra="report", purpose="making contact sheets")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from cilf.core import WindowRecord
+from cilf.core.extras import optional
 from cilf.core.files import replace_file
 from cilf.core.parameters import dotted, flatten
-from cilf.errors import BadConfig
 from cilf.evaluate.metric_table import METRICS
 from cilf.evaluate.records import find_runs
 from cilf.evaluate.summary import summarize
@@ -41,7 +40,8 @@ def write_report(folder: str | Path) -> Path:
     each in its own folder. Tables and figures of the paper in the folder come first, however many
     runs there are. Nothing is run again. Returns the path of the page.
     """
-    _require_extra()
+    for module in ("jinja2", "PIL"):
+        optional(module, extra="report", purpose="a report")
     root = Path(folder)
     of_paper = (root / INDEX).exists()
     has_runs = not of_paper or any(root.rglob("run.json"))  # some figures need none
@@ -64,16 +64,6 @@ def _write_page(
 ) -> None:
     html = _render(page.parent, runs, names, overview)
     replace_file(page, html.encode(errors="replace"))  # file names need not be valid text
-
-
-def _require_extra() -> None:
-    for module in ("jinja2", "PIL"):
-        try:
-            importlib.import_module(module)
-        except ImportError as error:
-            raise BadConfig(
-                f"reports need the package {error.name or module}: pip install 'cilf[report]'"
-            ) from error
 
 
 def _name_below(root: Path, run: Run) -> str:
@@ -108,7 +98,7 @@ def _render(root: Path, runs: Sequence[Run], names: Sequence[str], overview: Tab
 
 
 def _shared(runs: Sequence[Run]) -> dict[str, str]:
-    """Find what is the same in every run: it is said once, not in every row."""
+    """Find what is the same in every run; the page says it once."""
     values = {key: {format_cell(run.about.get(key)) for run in runs} for key in SHAREABLE}
     return {key: found.pop() for key, found in values.items() if len(found) == 1}
 

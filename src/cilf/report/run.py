@@ -1,4 +1,4 @@
-"""One run as a report sees it: what run.json says, the records, the snapshots."""
+"""One run as a report reads it: what run.json says, the records, the snapshots."""
 
 from __future__ import annotations
 

@@ -47,17 +47,17 @@ def _points(
     snapshot: Snapshot, places: Array, styles: Mapping[str, ClassStyle], found: list[Cluster]
 ) -> list[Svg]:
     truth, correct = to_text(snapshot.truth), find_correct(snapshot)
-    # Novel ones on top: they are fewer, and what one looks for.
+    # Novel instances are plotted on top: they are fewer and matter more.
     order = np.argsort(snapshot.novel, kind="stable").tolist()
-    drawn = []
+    points = []
     for i in order:
         hover = element("title", _describe(snapshot, i, found))
         style, (x, y) = styles[truth[i]], places[i].tolist()
         novel = bool(snapshot.novel[i])
         shape = style.plot(x, y, 4.4 if novel else 3.4, class_="novel" if novel else "known")
         cross = () if correct[i] else (_cross(x, y),)
-        drawn.append(group(hover, shape, *cross, class_="pt"))
-    return drawn
+        points.append(group(hover, shape, *cross, class_="pt"))
+    return points
 
 
 def _class_names(snapshot: Snapshot, places: Array) -> list[Svg]:

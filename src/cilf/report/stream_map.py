@@ -1,4 +1,4 @@
-"""The map of a stream: which class comes when, as a picture and as rows of a table."""
+"""The map of a stream: which class comes when, as a figure and as rows of a table."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from cilf.core import Label
 from cilf.report.figures import import_matplotlib, write_figure
 from cilf.stream import Stream
 
-LONGEST_NAME = 28  # letters of a class name that are shown
-MOST_NUMBERED = 20  # classes, or windows, up to which there is room for numbers
-LONGEST = 80.0  # inches of a side; rows and columns get narrower to stay below
+MAX_NAME_LENGTH = 28  # characters of a class name
+MAX_NUMBERED = 20  # classes, or windows; with more there is no room for numbers
+MAX_SIDE = 80.0  # inches; rows and columns get narrower to stay below
 
 # Blue and orange stay apart for every colour vision, and dark, middle and light in grey.
 FILL = {"initial": "#14497b", "novel": "#f09a1a", "known": "#c9ddef"}
 INK = {"initial": "white", "novel": "black", "known": "black"}
-MEANING = {"initial": "initial training data", "novel": "new in this window", "known": "known"}
+MEANING = {"initial": "initial training data", "novel": "novel in this window", "known": "known"}
 END = "#000000"
 GAP = 0.35  # columns between the initial training data and the first window
 
@@ -33,12 +33,12 @@ class PlanRow(NamedTuple):
     n_instances: int
 
 
-def plan_rows(stream: Stream) -> list[PlanRow]:
-    """The stream as rows, from the initial training data to the last window.
+def list_windows(stream: Stream) -> list[PlanRow]:
+    """List the windows of a stream, the initial training data first.
 
     >>> from cilf.data import load_dataset
     >>> from cilf.stream import multiple_novel
-    >>> for row in plan_rows(multiple_novel(load_dataset("digits"), seed=0))[:2]:
+    >>> for row in list_windows(multiple_novel(load_dataset("digits"), seed=0))[:2]:
     ...     print(row.window, row.novel, row.n_known, row.vanished)
     0 ((9, 57), (3, 58), (6, 58)) 0 ()
     1 ((5, 28), (0, 28)) 3 ()
@@ -69,29 +69,29 @@ def _row(
 
 
 def write_stream_map(stream: Stream, path: Path) -> Path:
-    """Draw the map to a PNG or, by the suffix of the path, an SVG file; returns the path.
+    """Write the map to a PNG or SVG file, by the suffix of the path, and return the path.
 
-    One row is a class, in order of arrival, one column a window. Equal streams give equal files
+    A row is a class, in order of arrival; a column is a window. Equal streams give equal files
     with the same version of matplotlib.
     """
-    return write_figure(stream_figure(stream), path)
+    return write_figure(plot_stream(stream), path)
 
 
-def stream_figure(stream: Stream) -> Any:
-    """The map as a figure of matplotlib that belongs to no window system."""
+def plot_stream(stream: Stream) -> Any:
+    """Make a figure of matplotlib that shows the map."""
     layout = _Layout(len(stream.plan.arrivals), len(stream))
     figure = import_matplotlib("matplotlib.figure").Figure(figsize=layout.size)
     axes = figure.add_axes((0, 0, 1, 1))
-    plot_stream_map(axes, stream, layout.row)
+    plot_map(axes, stream, layout.row)
     return figure
 
 
-def plot_stream_map(axes: Any, stream: Stream, row: float) -> None:
-    """Draw the map on these axes, whose rows are ``row`` inches high."""
+def plot_map(axes: Any, stream: Stream, row: float) -> None:
+    """Plot the map on these axes, whose rows are ``row`` inches high."""
     font = min(9.0, 72 * row * 0.68)
     cells = list(_cells(stream))
     _plot_cells(axes, cells)
-    if len(stream.plan.arrivals) <= MOST_NUMBERED and len(stream) <= MOST_NUMBERED:
+    if len(stream.plan.arrivals) <= MAX_NUMBERED and len(stream) <= MAX_NUMBERED:
         _plot_counts(axes, cells, font)
     _plot_ends(axes, stream)
     _label_axes(axes, stream, font)
@@ -101,20 +101,20 @@ def plot_stream_map(axes: Any, stream: Stream, row: float) -> None:
 
 @dataclass(frozen=True)
 class _Layout:
-    """How large the picture is, in inches."""
+    """The size of the figure in inches."""
 
     n_classes: int
     n_windows: int
 
     @property
     def row(self) -> float:
-        roomy = 0.3 if self.n_classes <= MOST_NUMBERED else 0.16
-        return min(roomy, LONGEST / self.n_classes)
+        roomy = 0.3 if self.n_classes <= MAX_NUMBERED else 0.16
+        return min(roomy, MAX_SIDE / self.n_classes)
 
     @property
     def column(self) -> float:
-        roomy = 0.58 if self.n_windows <= MOST_NUMBERED else 0.3
-        return min(roomy, LONGEST / self.n_windows)
+        roomy = 0.58 if self.n_windows <= MAX_NUMBERED else 0.3
+        return min(roomy, MAX_SIDE / self.n_windows)
 
     @property
     def size(self) -> tuple[float, float]:
@@ -164,7 +164,7 @@ def _plot_counts(axes: Any, cells: list[_Cell], font: float) -> None:
 
 def _vanished(stream: Stream) -> dict[Label, int]:
     """The last window of each class that is gone before the stream ends."""
-    rows = plan_rows(stream)
+    rows = list_windows(stream)
     return {label: row.window - 1 for row in rows for label in row.vanished}
 
 
@@ -182,7 +182,7 @@ def _label_axes(axes: Any, stream: Stream, font: float) -> None:
     axes.set_ylim(len(names), 0)
     axes.set_yticks([y + 0.5 for y in range(len(names))], names, fontsize=font)
     axes.set_xticks([_x(i) + 0.5 for i in columns], _column_names(stream), fontsize=9)
-    axes.tick_params(length=0, labeltop=len(names) > MOST_NUMBERED)
+    axes.tick_params(length=0, labeltop=len(names) > MAX_NUMBERED)
     axes.set_xlabel("window, + classes that start in it", fontsize=9, loc="left")
     for label in axes.get_yticklabels():
         label.set_parse_math(False)  # a class may be called "$5"
@@ -199,7 +199,7 @@ def _column_names(stream: Stream) -> list[str]:
 
 def _short(label: Label) -> str:
     name = " ".join(str(label).split())
-    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+    return name if len(name) <= MAX_NAME_LENGTH else f"{name[: MAX_NAME_LENGTH - 1]}…"
 
 
 def _title(axes: Any, stream: Stream) -> None:
@@ -229,8 +229,8 @@ def _legend(axes: Any, stream: Stream) -> None:
     patches, lines = import_matplotlib("matplotlib.patches"), import_matplotlib("matplotlib.lines")
     handles = [patches.Patch(facecolor=FILL[state], label=MEANING[state]) for state in FILL]
     if _vanished(stream):
-        mark = {"marker": "|", "markersize": 10, "markeredgewidth": 3, "linestyle": "none"}
-        handles.append(lines.Line2D([], [], color=END, label="vanishes here", **mark))
+        marker = {"marker": "|", "markersize": 10, "markeredgewidth": 3, "linestyle": "none"}
+        handles.append(lines.Line2D([], [], color=END, label="vanishes here", **marker))
     axes.legend(
         handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=9,
         borderaxespad=0,

@@ -26,7 +26,7 @@ from cilf.data.spreadsheets import escape_surrogates, format_csv
 from cilf.errors import BadConfig
 from cilf.evaluate.snapshot import excerpts, thumbnails
 from cilf.query import choose_queries
-from cilf.report.contact_sheet import contact_sheet
+from cilf.report.contact_sheet import make_contact_sheet
 from cilf.workflow.findings import (
     CLUSTERS,
     FORMAT,
@@ -177,4 +177,4 @@ def _make_sheet(X: Array, ids: list[str], title: str) -> tuple[str, bytes]:
         texts = zip(ids, excerpts(X).tolist(), strict=True)
         lines = [title, "", *(f"{identity}: {text}" for identity, text in texts)]
         return "txt", ("\n".join(lines) + "\n").encode(errors="replace")
-    return "png", contact_sheet(thumbnails(X, largest=SHEET_SIDE), ids, title)
+    return "png", make_contact_sheet(thumbnails(X, largest=SHEET_SIDE), ids, title)

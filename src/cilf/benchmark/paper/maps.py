@@ -29,7 +29,7 @@ from cilf.evaluate.records import Snapshot
 from cilf.evaluate.snapshot import flat_map
 from cilf.learners import Learner
 from cilf.report.run import Run
-from cilf.report.stream_map import plan_rows, write_stream_map
+from cilf.report.stream_map import list_windows, write_stream_map
 from cilf.report.tables import Table
 from cilf.stream import Stream
 
@@ -149,7 +149,7 @@ def _make_plan_table(title: str, stream: Stream) -> Table:
             row.window, row.n_known, len(row.novel), _join(label for label, _ in row.novel),
             _join(row.vanished), row.n_instances,
         )
-        for row in plan_rows(stream)
+        for row in list_windows(stream)
     ]  # fmt: skip
     columns = ("window", "n_known", "n_novel", "novel", "vanished", "n_instances")
     return Table(title, columns, tuple(rows))
