@@ -9,7 +9,7 @@ import pytest
 
 from cilf.cli import terminal
 from cilf.core import WindowRecord
-from cilf.core.notices import notice
+from cilf.core.notices import warn_once
 from cilf.evaluate import summarize
 from cilf.evaluate.metric_table import METRICS, Metric, shown_in
 
@@ -62,7 +62,7 @@ def test_notices_and_prints_of_others_go_to_standard_error(
 ) -> None:
     terminal.show_notices()
     terminal.show_notices()
-    notice("a notice of the test")
+    warn_once("a notice of the test")
     with terminal.redirect_prints():
         print("from a learner")
     printed = capsys.readouterr()

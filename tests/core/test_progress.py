@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from cilf.core.progress import listening, report
+from cilf.core.progress import listen, report
 
 
 class Heard(list[tuple[str, int, int]]):
@@ -15,7 +15,7 @@ class Heard(list[tuple[str, int, int]]):
 def test_everything_inside_the_block_is_heard_in_order() -> None:
     heard = Heard()
     report("fit", 0, 2)
-    with listening(heard):
+    with listen(heard):
         report("fit", 1, 2)
         report("fit", 2, 2)
     report("update", 1, 1)
@@ -24,8 +24,8 @@ def test_everything_inside_the_block_is_heard_in_order() -> None:
 
 def test_the_innermost_listener_hears_and_the_outer_one_comes_back() -> None:
     outer, inner = Heard(), Heard()
-    with listening(outer):
-        with listening(inner):
+    with listen(outer):
+        with listen(inner):
             report("a", 1, 1)
         report("b", 1, 1)
     assert inner == [("a", 1, 1)]
@@ -33,7 +33,7 @@ def test_the_innermost_listener_hears_and_the_outer_one_comes_back() -> None:
 
 
 def fail_while(heard: Heard) -> None:
-    with listening(heard):
+    with listen(heard):
         raise RuntimeError("stop")
 
 
@@ -49,7 +49,7 @@ def test_an_error_of_the_listener_is_not_swallowed() -> None:
     def broken(stage: str, done: int, total: int) -> None:
         raise KeyboardInterrupt
 
-    with listening(broken), pytest.raises(KeyboardInterrupt):
+    with listen(broken), pytest.raises(KeyboardInterrupt):
         report("fit", 1, 1)
 
 
@@ -58,10 +58,10 @@ def test_work_in_another_thread_is_not_heard_here() -> None:
 
     def work() -> None:
         report("unheard", 1, 1)
-        with listening(there):
+        with listen(there):
             report("other", 1, 1)
 
-    with listening(here):
+    with listen(here):
         thread = threading.Thread(target=work)
         thread.start()
         thread.join()

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from cilf.core import notices
-from cilf.core.progress import listening
+from cilf.core.progress import listen
 from cilf.data import pixels
 from cilf.data.images import (
     Encoded,
@@ -371,7 +371,7 @@ def test_pillow_is_asked_for_when_it_is_missing(monkeypatch: pytest.MonkeyPatch)
 
 def test_both_passes_tell_how_far_they_are() -> None:
     heard: list[tuple[str, int, int]] = []
-    with listening(lambda *step: heard.append(step)):
+    with listen(lambda *step: heard.append(step)):
         decode_instances(pictures([*[LEVELS[0]] * 40, b"x"]), Options(skip_bad=True))
     assert heard == [("read", 32, 41), ("read", 41, 41), ("decode", 32, 40), ("decode", 40, 40)]
 

@@ -119,7 +119,7 @@ def test_progress_is_told_in_instances_to_compute(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(feature_cache, "COMPUTED", 4)
     cached_features(extractor(means), IMAGES[:1])
     told: list[tuple[str, int, int]] = []
-    with progress.listening(lambda *step: told.append(step)):
+    with progress.listen(lambda *step: told.append(step)):
         cached_features(extractor(means), IMAGES)
         cached_features(extractor(means), IMAGES)
     assert told == [("features", 4, 8), ("features", 8, 8)]

@@ -322,7 +322,7 @@ def test_the_end_and_a_failure_leave_it_in_evaluation_mode_too() -> None:
 
 def test_progress_is_reported_after_each_epoch() -> None:
     told: list[tuple[str, int, int]] = []
-    with progress.listening(lambda *step: told.append(step)):
+    with progress.listen(lambda *step: told.append(step)):
         train(linear(), Settings(3, 0.1), purpose="update")
     assert told == [("update", 1, 3), ("update", 2, 3), ("update", 3, 3)]
 

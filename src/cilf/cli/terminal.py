@@ -18,7 +18,7 @@ from rich.table import Table
 
 from cilf.core import WindowRecord
 from cilf.core.notices import LOGGER
-from cilf.core.progress import listening
+from cilf.core.progress import listen
 
 UNDEFINED = "\N{EN DASH}"
 
@@ -136,7 +136,7 @@ def show_notices() -> None:
 def show_progress() -> Iterator[Progress]:
     """Show a bar for the current stage, if standard error is a terminal."""
     bars = _make_bars()
-    with bars, listening(_StageBar(bars)):
+    with bars, listen(_StageBar(bars)):
         yield bars
 
 
@@ -145,7 +145,7 @@ def show_window_progress(n_windows: int) -> Iterator[WindowProgress]:
     """Show a bar for the windows of a run, and one for the current stage."""
     bars = _make_bars()
     windows = WindowProgress(bars, n_windows)
-    with bars, listening(_StageBar(bars)):
+    with bars, listen(_StageBar(bars)):
         yield windows
 
 

@@ -34,7 +34,7 @@ from cilf.console.store import (
     now,
 )  # fmt: skip
 from cilf.core import notices, validation
-from cilf.core.progress import listening
+from cilf.core.progress import listen
 from cilf.errors import CilfError
 from cilf.learners import LEARNERS
 from cilf.learners.persistence import CURRENT
@@ -72,7 +72,7 @@ class Worker:
         notices.forget()
         with _collect_notices() as lines:
             try:
-                with listening(self._progress(job)):
+                with listen(self._progress(job)):
                     result = dict(JOBS[job.kind](self, job))
             except CilfError as error:
                 self._fail(job, str(error))

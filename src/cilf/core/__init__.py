@@ -1,4 +1,4 @@
-"""What everything else shares: the types, the one validation module, seeded randomness.
+"""What all packages share: types, validation, names, parameters and seeded randomness.
 
 Nothing here imports any other part of cilf but its errors.
 """

@@ -1,7 +1,7 @@
-"""Results that are slow to make, kept on disk under a hash of everything they depend on.
+"""A cache on disk for slow results, by a hash of everything that they depend on.
 
 The folder is ``CILF_CACHE`` if that is set, else ``cilf`` in the user's cache folder. It may be
-removed at any time: what is missing is made again.
+removed at any time: missing results are computed again.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from cilf.errors import BadInput
 
 VARIABLE = "CILF_CACHE"
 PENDING = "pending-"
-LONGEST_MAKING = 7 * 24 * 3600  # seconds; what was begun earlier is nobody's any more
+MAX_PENDING_SECONDS = 7 * 24 * 3600  # older pending folders are of killed processes
 
 
 def cache_folder() -> Path:
-    """Where cached things live."""
+    """The folder of the cache."""
     if named := os.environ.get(VARIABLE):
         return Path(named).expanduser()
     user_cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
@@ -33,7 +33,7 @@ def cache_folder() -> Path:
 
 
 def cached_folder(kind: str, key: Mapping[str, Any], make: Callable[[Path], None]) -> Path:
-    """The folder kept under this key; ``make`` fills an empty one the first time.
+    """The folder cached under this key; the first time ``make`` fills an empty one.
 
     It appears whole or not at all, also when several processes make it at once.
     """
@@ -59,10 +59,10 @@ def cached_folder(kind: str, key: Mapping[str, Any], make: Callable[[Path], None
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what killed processes have left half made."""
+    """Remove the pending folders of killed processes."""
     for left in folder.glob(f"{PENDING}*"):
         with suppress(OSError):  # another process may be removing it
-            if time.time() - left.stat().st_mtime > LONGEST_MAKING:
+            if time.time() - left.stat().st_mtime > MAX_PENDING_SECONDS:
                 shutil.rmtree(left)
 
 
@@ -85,7 +85,7 @@ def digest(key: Mapping[str, Any]) -> str:
 
 
 def fingerprint(files: Iterable[Path]) -> str:
-    """A hash of names, sizes and times of change: another one as soon as a file is another.
+    """A hash of names, sizes and times of change, which differs as soon as a file changes.
 
     The time of the last change of status counts too, since tools that copy or unpack set the
     other one back.

@@ -1,4 +1,4 @@
-"""Packages that only some users need: imported when used, named when missing."""
+"""Optional packages: imported when they are used, named when they are missing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cilf.errors import BadConfig
 
 
 def optional(module: str, *, extra: str, purpose: str) -> Any:
-    """A module of an extra; if it is not installed, the line says what to install.
+    """Import a module of an extra; if it is missing, the error says what to install.
 
     >>> optional("no_such_package", extra="data", purpose="reading tables")
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""Files that are either whole or as they were before, whatever kills the process."""
+"""Atomic writes: after a kill a file is either whole or as it was before."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 @contextmanager
-def writing(place: Path) -> Iterator[None]:
-    """What the system says about a place that cannot be written to, in one line that names it."""
+def explain_write_errors(place: Path) -> Iterator[None]:
+    """Turn the system's errors of writing inside the block into one line that names the place."""
     try:
         yield
     except OSError as error:
@@ -36,14 +36,14 @@ def writing(place: Path) -> Iterator[None]:
 
 
 def put_folder(pending: Path, place: Path) -> None:
-    """Give a folder of whole files its name, which is free, and wait until that is on disk."""
+    """Rename a folder of whole files to a free name, and wait until that is on disk."""
     _sync_folder(pending)
     pending.rename(place)
     _sync_folder(place.parent)
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and those above it, if they are not there yet."""
+    """Make a folder and its parents, if they do not exist."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,6 +1,6 @@
-"""Lines that a person should read once: what was chosen, or left out, on their behalf.
+"""Notices: lines that a person should read once, on what was chosen or left out for them.
 
-They go to the logger ``cilf``, which shows them on standard error unless told otherwise::
+They go to the logger ``cilf``, which prints them on standard error by default::
 
     logging.getLogger("cilf").setLevel(logging.ERROR)      # be quiet
 """
@@ -14,13 +14,13 @@ LOGGER = logging.getLogger("cilf")
 _said: set[str] = set()
 
 
-def notice(text: str) -> None:
-    """Say a line, unless it has been said before."""
+def warn_once(text: str) -> None:
+    """Log a line, unless it has been logged before."""
     if text not in _said:
         _said.add(text)
         LOGGER.warning(text)
 
 
 def forget() -> None:
-    """Say lines again that have been said before."""
+    """Let every line be logged once more."""
     _said.clear()

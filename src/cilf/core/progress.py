@@ -1,6 +1,6 @@
-"""Progress of long work, told to whoever listens; silent when nobody does.
+"""Progress of long work, reported to a listener if there is one.
 
->>> with listening(lambda stage, done, total: print(stage, done, "of", total)):
+>>> with listen(lambda stage, done, total: print(stage, done, "of", total)):
 ...     report("fit", 1, 20)
 fit 1 of 20
 """
@@ -17,15 +17,15 @@ _listener: ContextVar[Listener | None] = ContextVar("cilf_progress", default=Non
 
 
 def report(stage: str, done: int, total: int) -> None:
-    """Say that ``done`` of ``total`` steps of a stage are done."""
+    """Report that ``done`` of ``total`` steps of a stage are done."""
     listener = _listener.get()
     if listener is not None:
         listener(stage, done, total)
 
 
 @contextmanager
-def listening(listener: Listener) -> Iterator[None]:
-    """Have ``listener(stage, done, total)`` called for all work inside the block."""
+def listen(listener: Listener) -> Iterator[None]:
+    """Call ``listener(stage, done, total)`` for all work inside the block."""
     token = _listener.set(listener)
     try:
         yield

@@ -26,11 +26,11 @@ class Labelled(NamedTuple):
 
 @dataclass(frozen=True)
 class Window:
-    """One piece of a stream, with the truth that only the evaluator may look at."""
+    """One window of a stream, with the true labels that only the evaluation may see."""
 
     index: int  # 1, 2, ... (0 is the initial training data)
     X: Array  # (n, ...)
-    y: Array  # (n,) true labels: answers to queries and scores come from here
+    y: Array  # (n,) true labels, for answers to queries and for scores
     novel: tuple[Label, ...]  # classes that start in this window
     known: tuple[Label, ...]  # classes that came earlier and are still around
     ids: Array = field(default_factory=lambda: np.empty(0, dtype=str))
@@ -43,15 +43,15 @@ class Window:
 
 @dataclass(frozen=True)
 class Detection:
-    """What a learner believes about a window.
+    """What a learner detects in a window.
 
     Attributes:
-        novelty: how novel each instance looks; higher is more novel.
-        label: the known class each instance is, or is nearest to.
-        cluster: -1 for known instances, 0..n_novel-1 for the novel classes found.
-        n_novel: how many novel classes were found (or asked for).
-        curve: cluster validity for every number of novel classes that was tried.
-        embedding: where each instance lies in the learner's space.
+        novelty: The novelty score of each instance; higher is more novel.
+        label: The known class that each instance belongs to or is nearest to.
+        cluster: -1 for known instances, 0..n_novel-1 for instances of novel clusters.
+        n_novel: The number of novel clusters, found or given.
+        curve: The cluster validity for every number of novel clusters that was tried.
+        embedding: The place of each instance in the learner's space.
 
     >>> found = Detection(
     ...     novelty=np.array([0.1, 0.9]), label=np.array(["cat", "cat"]),
@@ -69,7 +69,7 @@ class Detection:
 
     @property
     def is_novel(self) -> Bools:
-        """Whether each instance belongs to a class the learner was never told about."""
+        """Whether each instance belongs to a novel cluster."""
         return np.asarray(self.cluster >= 0)
 
     def __len__(self) -> int:
@@ -105,11 +105,11 @@ class WindowRecord:
     n_queried: int
     seconds_detect: float
     seconds_update: float
-    n_propagated: int = 0  # instances taught under a label that nobody gave them
+    n_propagated: int = 0  # instances with a label that no person gave
     propagated_right: float = math.nan  # share of these labels that are true
     named: Mapping[str, Label] = field(default_factory=dict)
-    """Classes the learner named itself in this window -> the true class of most of their members:
-    under that class they are scored from then on."""
+    """Names that were made up for clusters of this window -> the true class of most of their
+    instances. Scores take the name for that class from then on."""
     extra: Mapping[str, float] = field(default_factory=dict)
     """Metrics that have no field of their own, by name."""
 

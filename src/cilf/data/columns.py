@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from cilf.core import validation
 from cilf.core.extras import optional
-from cilf.core.notices import notice
+from cilf.core.notices import warn_once
 from cilf.core.types import Label
 from cilf.data.options import Options
 from cilf.data.pixels import is_image
@@ -111,15 +111,15 @@ def choose_roles(table: Table, options: Options, *, labelled: bool) -> Roles:
     content, kind = _content(table, free, label, options)
     _report_unused(table, [column for column in free if column not in content])
     if label is not None and not labelled and kind == "number" and not wanted:
-        notice(
+        warn_once(
             f"{table.where}: {label!r} is taken for a label and left out (columns=... says which "
             "columns to take)."
         )
     also = [column for column in _find_usual_labels(table) if column in content]
     if also and label is not None:
-        notice(f"{table.where}: {_join(also)} is part of the instances, the label is {label!r}.")
+        warn_once(f"{table.where}: {_join(also)} is part of the instances, the label is {label!r}.")
     if identity is not None and kind == "number":
-        notice(f"{table.where}: {identity!r} names the rows, it is not part of the instances.")
+        warn_once(f"{table.where}: {identity!r} names the rows, it is not part of the instances.")
     return Roles(content, kind, label, identity, split)
 
 
@@ -316,7 +316,7 @@ def locate_image(table: Table, written: str) -> Path:
 def _report_unused(table: Table, columns: list[str]) -> None:
     told = [column for column in columns if table.features[column].kind != "label"]
     if told:
-        notice(f"{table.where}: not used: {_join(told)}.")
+        warn_once(f"{table.where}: not used: {_join(told)}.")
 
 
 def require_same_columns(train: Table, test: Table, roles: Roles) -> None:

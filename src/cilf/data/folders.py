@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 import numpy as np
 
 from cilf.core.cache import fingerprint
-from cilf.core.notices import notice
+from cilf.core.notices import warn_once
 from cilf.core.types import Array, Bools
 from cilf.data.dataset import Dataset, Instances
 from cilf.data.images import EncodedImages, decode_dataset, decode_instances
@@ -58,7 +58,7 @@ def read_flat_folder(path: Path) -> EncodedImages:
     images = _find_images(path)
     direct = [image for image in images if len(image.parts) == 1]
     if direct and len(direct) < len(images):
-        notice(f"{path}: {len(images) - len(direct)} images in folders inside it are left out")
+        warn_once(f"{path}: {len(images) - len(direct)} images in folders inside it are left out")
     chosen = direct or images
     return _collect(path, chosen, None, np.zeros(len(chosen), dtype=bool))
 
@@ -88,7 +88,7 @@ def _find_images(path: Path) -> list[PurePath]:
     others = [file.as_posix() for file in files if not is_image(file)]
     if others:
         files_are = "file that is no image" if len(others) == 1 else "files that are no images"
-        notice(f"{path}: ignored {len(others)} {files_are} ({_shorten(others)})")
+        warn_once(f"{path}: ignored {len(others)} {files_are} ({_shorten(others)})")
     return images
 
 
@@ -150,7 +150,7 @@ def _report_empty(path: Path, images: Sequence[PurePath], n_above: int) -> None:
     folders = (folder for upper in above for folder in (path / upper).iterdir() if folder.is_dir())
     names = (PurePath(folder.relative_to(path)) for folder in folders if not _is_clutter(folder))
     if empty := sorted(name.as_posix() for name in names if name not in filled):
-        notice(f"{path}: no images, hence no class, in {_shorten(empty)}")
+        warn_once(f"{path}: no images, hence no class, in {_shorten(empty)}")
 
 
 def _require_text(path: Path, classes: Iterable[str]) -> None:

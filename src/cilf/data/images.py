@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from cilf.core.cache import cached_folder
-from cilf.core.notices import notice
+from cilf.core.notices import warn_once
 from cilf.core.progress import report
 from cilf.core.types import Array, Bools
 from cilf.data import pixels
@@ -156,7 +156,7 @@ def _hash(array: Array) -> str:
 def _load(folder: Path, parts: Iterable[str]) -> list[dict[str, Array]]:
     loaded = [_load_part(folder, part) for part in parts]
     for line in json.loads((folder / NOTICES).read_text(encoding="utf-8")):
-        notice(line)
+        warn_once(line)
     return loaded
 
 

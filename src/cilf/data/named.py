@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cilf.core import Label
-from cilf.core.notices import notice
+from cilf.core.notices import warn_once
 from cilf.core.types import Array
 from cilf.data import hub, local
 from cilf.data.dataset import Dataset, Split
@@ -131,7 +131,7 @@ def _check(name: str, data: Dataset, original: Original) -> Dataset:
             f"it has {_format(rows)} rows, the original {_format(original.rows)}",
         )
     if rows != original.rows:
-        notice(
+        warn_once(
             f"{name} is a part of the original: {_format(rows)} training and test rows of "
             f"{_format(original.rows)}."
         )

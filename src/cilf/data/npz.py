@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from cilf.core import validation
-from cilf.core.notices import notice
+from cilf.core.notices import warn_once
 from cilf.core.types import Array
 from cilf.data.dataset import Dataset, Instances, Split
 from cilf.data.options import Options
@@ -59,7 +59,7 @@ def read_npz_instances(path: Path, options: Options) -> Instances:
 def _read_splits(path: Path, arrays: Mapping[tuple[str, str], Array], name: str) -> Dataset:
     test = "val" if ("val", "x") in arrays and ("test", "x") not in arrays else "test"
     if unused := {key: array for key, array in arrays.items() if key[0] not in ("train", test)}:
-        notice(f"{path}: not used beside a training and a test part: {_list(unused)}.")
+        warn_once(f"{path}: not used beside a training and a test part: {_list(unused)}.")
     pairs = [_get(path, arrays, part) for part in ("train", test)]
     return _join(str(path), *pairs, name=name)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cilf.core import validation
-from cilf.core.notices import notice
+from cilf.core.notices import warn_once
 from cilf.core.types import Array, Bools, Floats, Label
 from cilf.data.columns import Feature, Table, arrow, read_as_written, to_label
 from cilf.data.options import Options
@@ -159,7 +159,7 @@ def select_usable(where: str, ids: Array, bad: Mapping[int, str], options: Optio
     keep[rows] = False
     if not keep.any():
         raise BadInput(f"{where}: no row can be used: {_list(rows[:3], ids, bad)}.")
-    notice(f"{count} are skipped: {_list(rows[:10], ids, bad)}.")
+    warn_once(f"{count} are skipped: {_list(rows[:10], ids, bad)}.")
     return keep
 
 

@@ -12,7 +12,7 @@ from sklearn.ensemble import IsolationForest
 
 from cilf.core import Detection, validation
 from cilf.core.distances import squared_distances
-from cilf.core.notices import notice
+from cilf.core.notices import warn_once
 from cilf.core.random import derived_seed, generator, torch_generator
 from cilf.core.types import Array, Floats, Ints
 from cilf.learners.base import Arrays, Learner
@@ -116,7 +116,7 @@ class IForest(Learner):
         rng = generator(self.seed, "fit")
         self._embedder = Embedder.fit(X, y, features=self.features, seed=self.seed)
         if len(X) > self.sample_size:
-            notice(
+            warn_once(
                 f"iforest grows from sample_size={self.sample_size} of the instances, drawn at "
                 "random: raise sample_size to use more."
             )

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.svm import OneClassSVM
 
 from cilf.core import Detection, validation
-from cilf.core.notices import notice
+from cilf.core.notices import warn_once
 from cilf.core.random import generator, torch_generator
 from cilf.core.types import Array, Floats, Ints
 from cilf.learners.base import Arrays, Learner
@@ -197,7 +197,7 @@ def sample_rows(y: Ints, most: int, rng: np.random.Generator) -> Ints:
     for label in np.unique(y):
         rows = np.flatnonzero(y == label)
         if len(rows) > most:
-            notice(
+            warn_once(
                 f"one-svm fits machines to class_size={most} instances of each larger class, "
                 "drawn at random: raise class_size to use more."
             )

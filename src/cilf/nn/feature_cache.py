@@ -20,7 +20,7 @@ import numpy as np
 
 from cilf.core import progress
 from cilf.core.cache import cache_folder
-from cilf.core.notices import notice
+from cilf.core.notices import warn_once
 from cilf.core.types import Array, Floats
 from cilf.nn.pretrained import Extractor
 
@@ -122,7 +122,7 @@ class _Store:
         try:
             return work()
         except (sqlite3.Error, OSError) as error:
-            notice(
+            warn_once(
                 f"the feature cache {self._path} cannot be used ({error}): features are computed "
                 "without it. Remove the file, or set CILF_CACHE to another folder."
             )

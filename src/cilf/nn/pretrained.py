@@ -18,7 +18,7 @@ from torch import nn
 
 from cilf.core import validation
 from cilf.core.cache import digest
-from cilf.core.notices import notice
+from cilf.core.notices import warn_once
 from cilf.core.types import Array, Floats
 from cilf.errors import BadInput
 from cilf.nn import image_models, text_models
@@ -56,7 +56,7 @@ class Extractor:
         if X.min() < 0 or X.max() > 255:
             raise _off_scale(self.name, X)
         if 0 < X.max() <= 1:
-            notice(
+            warn_once(
                 "images with no value above 1 are taken for nearly black ones: the learner was "
                 "fitted on pixels from 0 to 255."
             )
@@ -149,7 +149,7 @@ def choose_network(value: object, X: Array, *, parameter: str = "backbone") -> s
     if X.ndim == 1:
         return _choose_for_texts(value, parameter)
     if value == "auto" and _are_photographs(X) and image_models.available():
-        notice(
+        warn_once(
             f"colour images are seen through {LITE0}, pre-trained on ImageNet; "
             f"{parameter}='convnet' trains a network from scratch instead."
         )
@@ -163,7 +163,7 @@ def _choose_for_texts(value: object, parameter: str) -> str:
             f"X holds texts, which {parameter}={value!r} does not take: give numbers, or set "
             f"{parameter} to 'minilm' or 'sentence:NAME'."
         )
-    notice(
+    warn_once(
         f"texts are seen through {MINILM} (all-MiniLM-L6-v2), pre-trained on English; "
         f"{parameter}='sentence:NAME' takes another model."
     )

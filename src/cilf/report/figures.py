@@ -10,7 +10,7 @@ from typing import Any
 from cilf.core import validation
 from cilf.core.extras import optional
 from cilf.core.files import make_folder, replace_file
-from cilf.core.notices import notice
+from cilf.core.notices import warn_once
 
 FORMATS: dict[str, dict[str, str | None]] = {  # suffix -> metadata to leave out
     ".png": {"Software": None},
@@ -52,5 +52,5 @@ def _render(figure: Any, suffix: str) -> bytes:
         metadata = FORMATS[suffix]
         figure.savefig(content, format=suffix[1:], dpi=DPI, metadata=metadata, bbox_inches="tight")
     if caught and suffix == ".png":
-        notice("the font of the figure lacks letters of some class names: an .svg file shows them.")
+        warn_once("the font lacks letters of some class names: an .svg file shows them.")
     return content.getvalue()

@@ -1,4 +1,4 @@
-"""Which class comes when: pure, seeded, and ignorant of instances."""
+"""The plan of a stream: which class comes when. It is pure, seeded and knows no instances."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cilf.errors import BadConfig
 
 
 class Protocol(NamedTuple):
-    """The paper's numbers for a data set with this many classes."""
+    """The numbers of the paper's protocol for a data set."""
 
     single_initial: int
     multiple_initial: int
@@ -22,7 +22,7 @@ class Protocol(NamedTuple):
 
 
 def paper_protocol(n_classes: int) -> Protocol:
-    """Initial classes and the largest number of novel classes in one window.
+    """The paper's protocol for a data set with ``n_classes`` classes.
 
     >>> paper_protocol(10), paper_protocol(50).multiple_initial, paper_protocol(100).max_novel
     (Protocol(single_initial=5, multiple_initial=3, max_novel=3), 30, 10)
@@ -46,7 +46,7 @@ class PlannedWindow(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """The classes a stream starts with, and those of each window."""
+    """The initial classes of a stream, and the classes of each window."""
 
     initial: tuple[Label, ...]
     windows: tuple[PlannedWindow, ...]
@@ -79,11 +79,24 @@ def make_plan(
     n_windows: int | None,
     seed: int,
 ) -> Plan:
-    """Draw a plan.
+    """Make a random plan.
 
-    ``novel_range`` is the fewest and the most novel classes of a window; ``n_quiet`` windows
-    without any are put in at random places, and ``n_vanishing`` known classes leave, each at
-    the end of a random window. ``n_windows`` keeps only the first windows.
+    Parameters
+    ----------
+    classes : sequence of labels
+        All classes of the stream.
+    n_initial : int
+        Number of classes of the initial training data.
+    novel_range : (int, int)
+        Smallest and largest number of novel classes in a window.
+    n_quiet : int
+        Number of windows without a novel class, at random places.
+    n_vanishing : int
+        Number of known classes that leave, each at the end of a random window.
+    n_windows : int or None
+        Number of windows after which the plan ends. None uses all classes.
+    seed : int
+        Seed of the plan.
     """
     validation.whole_number("seed", seed, least=0)
     validation.whole_number("n_quiet", n_quiet, least=0)
@@ -108,7 +121,7 @@ def make_plan(
 def _novel_counts(
     remaining: int, novel_range: tuple[int, int], rng: np.random.Generator
 ) -> list[int]:
-    """Random numbers in the range that use up as many of the remaining classes as can be."""
+    """Random numbers in the range that use as many of the remaining classes as possible."""
     fewest, most = novel_range
     counts: list[int] = []
     while choices := _choices(remaining, fewest, most):

@@ -1,4 +1,4 @@
-"""From a data set and a plan to the windows themselves."""
+"""The simulation of a stream: instances of a data set, dealt out by a plan."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class Stream:
 
     @property
     def indices(self) -> range:
-        """Those of its windows: 1, 2, ..."""
+        """The indices of the windows: 1, 2, ..."""
         return range(1, len(self) + 1)
 
     def __iter__(self) -> Iterator[Window]:
         return map(self.window, self.indices)
 
     def window(self, index: int) -> Window:
-        """The window with this index; the first is 1."""
+        """The window with this index, counted from 1."""
         self._check(index, first=1)
         planned, rows = self.plan.windows[index - 1], self._rows[index - 1]
         train = self._dataset.train
@@ -60,7 +60,7 @@ class Stream:
         )
 
     def counts(self, index: int) -> dict[Label, int]:
-        """How many instances of each class a window holds; 0 is the initial training data."""
+        """The number of instances of each class in a window; 0 is the initial training data."""
         self._check(index, first=0)
         if index == 0:
             classes, y = self.plan.initial, self.initial.y
@@ -83,7 +83,7 @@ class Stream:
         return {"initial": list(self.plan.initial), "windows": windows}
 
     def with_text_labels(self) -> Stream:
-        """The same stream with whole-number labels as text, beside which other names can stand."""
+        """The same stream with all labels as text."""
         if self.initial.y.dtype.kind == "U":
             return self
         data, holdout = self._dataset, self.holdout
@@ -93,7 +93,7 @@ class Stream:
             initial=self.initial._replace(y=self.initial.y.astype(str)),
             holdout=holdout._replace(y=holdout.y.astype(str)),
             _dataset=replace(
-                data, train=_named_by_text(data.train), test=_named_by_text(data.test)
+                data, train=_use_text_labels(data.train), test=_use_text_labels(data.test)
             ),
         )
 
@@ -104,7 +104,7 @@ class Stream:
             )
 
 
-def _named_by_text(split: Split) -> Split:
+def _use_text_labels(split: Split) -> Split:
     return replace(split, y=split.y.astype(str))
 
 
@@ -123,22 +123,34 @@ def single_novel(
     max_initial_size: int | None = None,
     max_window_size: int | None = None,
 ) -> Stream:
-    """One novel class starts in every window.
+    """Make a stream in which one novel class starts in every window.
 
-    Args:
-        dataset: where the instances come from: training split for the stream, test split for
-            the hold-out.
-        seed: decides class order, schedule and instances.
-        n_initial: classes to start with; the paper's number if None.
-        initial_size: labelled instances per initial class; 40 % of the class if None.
-        window_size: instances per class and window; an even share of the rest if None.
-        holdout_size: hold-out instances per class; the whole test split if None.
-        n_windows: stop after this many windows; go on until every class has come if None.
-        n_quiet: how many windows without a novel class to put in.
-        n_vanishing: how many known classes leave for good, each at the end of a random window.
-        imbalance: size of the largest over the smallest class in a window.
-        max_initial_size: bounds the share taken where ``initial_size`` is None.
-        max_window_size: bounds the share taken where ``window_size`` is None.
+    Parameters
+    ----------
+    dataset : Dataset
+        Data set. Its training split makes the stream, its test split the hold-out set.
+    seed : int, default=0
+        Seed of the order of classes, the plan and the choice of instances.
+    n_initial : int or None, default=None
+        Number of initial classes. None takes the paper's number.
+    initial_size : int or None, default=None
+        Labelled instances of each initial class. None takes 40 % of the class.
+    window_size : int or None, default=None
+        Instances of each class in a window. None spreads the rest of the class evenly.
+    holdout_size : int or None, default=None
+        Hold-out instances of each class. None takes the whole test split.
+    n_windows : int or None, default=None
+        Number of windows. None goes on until every class has come.
+    n_quiet : int, default=0
+        Number of additional windows without a novel class.
+    n_vanishing : int, default=1
+        Number of known classes that leave for good, each at the end of a random window.
+    imbalance : float, default=1.0
+        Size of the largest class of a window divided by that of the smallest.
+    max_initial_size : int or None, default=None
+        Upper bound of the initial share of a class where ``initial_size`` is None.
+    max_window_size : int or None, default=None
+        Upper bound of the share of a class in a window where ``window_size`` is None.
     """
     classes = _classes(dataset, seed, fewest=3)
     default = paper_protocol(len(classes)).single_initial
@@ -169,9 +181,15 @@ def multiple_novel(
     max_initial_size: int | None = None,
     max_window_size: int | None = None,
 ) -> Stream:
-    """Two to ``max_novel`` novel classes start in every window (but the quiet ones).
+    """Make a stream in which several novel classes start in every window but the quiet ones.
 
-    The other arguments are those of :func:`single_novel`; ``max_novel`` is the paper's if None.
+    Parameters
+    ----------
+    max_novel : int or None, default=None
+        Largest number of novel classes in a window; the smallest is two. None takes the paper's
+        number.
+
+    All other parameters are those of :func:`single_novel`.
     """
     classes = _classes(dataset, seed, fewest=4)
     protocol = paper_protocol(len(classes))
@@ -188,7 +206,7 @@ def multiple_novel(
 
 
 def _classes(dataset: Dataset, seed: int, fewest: int) -> list[Label]:
-    """The classes a stream is made of: all, or those that the seed draws."""
+    """The classes of a stream: all of the data set, or a random choice by the seed."""
     if not isinstance(dataset, Dataset):
         raise BadInput(f"dataset is {dataset!r}: give a Dataset, as load_dataset(name) does.")
     if len(dataset.classes) < fewest:
@@ -205,13 +223,13 @@ def _classes(dataset: Dataset, seed: int, fewest: int) -> list[Label]:
             f"n_drawn is {n_drawn}: data set {dataset.name!r} has {len(classes)} classes to draw "
             "from, draw at most these."
         )
-    drawn = generator(seed, "classes").choice(len(classes), n_drawn, replace=False)
-    return [classes[position] for position in np.sort(drawn)]
+    chosen = generator(seed, "classes").choice(len(classes), n_drawn, replace=False)
+    return [classes[position] for position in np.sort(chosen)]
 
 
 @dataclass(frozen=True)
 class _Sizes:
-    """Instances per class, or None for the default share of what the class has."""
+    """Instances of each class, or None for the default share of the class."""
 
     initial: int | None
     window: int | None
@@ -245,7 +263,7 @@ def _deal_out(
 
 
 class _Deal:
-    """Deals the rows of each class out, each at most once."""
+    """Deals out the rows of each class, each row at most once."""
 
     def __init__(
         self, rows: dict[Label, Ints], sizes: _Sizes, n_windows: int, rng: np.random.Generator

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from cilf.core import Detection
-from cilf.core.files import make_folder, put_folder, replace_file, writing
-from cilf.core.notices import notice
+from cilf.core.files import explain_write_errors, make_folder, put_folder, replace_file
+from cilf.core.notices import warn_once
 from cilf.core.progress import report
 from cilf.core.types import Array, Floats, Ints
 from cilf.data import Instances
@@ -61,7 +61,7 @@ def write_findings(
     pending = out.with_name(f".{out.name}.{os.getpid()}.pending")
     shutil.rmtree(pending, ignore_errors=True)
     try:
-        with writing(out):
+        with explain_write_errors(out):
             pending.mkdir()
             _fill(pending, about, instances, detection, assignments)
             _replace(pending, out)
@@ -166,7 +166,7 @@ def _write_sheets(
         try:
             suffix, content = _make_sheet(instances.X[rows], assignments.ids[rows].tolist(), title)
         except BadConfig as missing:  # the packages that pictures need are an extra
-            notice(f"no contact sheets: {missing}")
+            warn_once(f"no contact sheets: {missing}")
             return
         replace_file(folder / sheet_name(cluster, suffix), content)
         report("sheets", cluster + 1, len(sizes))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cilf.core.notices import notice
+from cilf.core.notices import warn_once
 from cilf.data import DATASETS, Dataset, Instances, load_dataset, load_instances
 from cilf.data.readers import find_reader
 from cilf.workflow.versions import LoadedModel
@@ -18,7 +18,7 @@ IMAGE_AXES = (2, 3)
 def read_labelled(data: str, loading: Mapping[str, Any]) -> Dataset:
     """Read labelled data; the classes are texts, because people type them into tables."""
     if data in DATASETS and Path(data).exists():
-        notice(f"{data} is the data set of that name; ./{data} is the folder or file")
+        warn_once(f"{data} is the data set of that name; ./{data} is the folder or file")
     dataset = load_dataset(data, **loading)
     train, test = (replace(part, y=part.y.astype(str)) for part in (dataset.train, dataset.test))
     return replace(dataset, train=train, test=test)

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from cilf.core.names import check_name, normalize_name
-from cilf.core.notices import notice
+from cilf.core.notices import warn_once
 from cilf.data.spreadsheets import Row, Sheet, read_sheet
 from cilf.errors import BadInput
 from cilf.workflow.findings import CLUSTERS, HEAD, ROWS, Assignments, Findings
@@ -118,7 +118,7 @@ def _report_changed_labels(
         if found.cluster[i] < 0 and i not in names and label != normalize_name(str(found.label[i]))
     ]
     if changed:
-        notice(
+        warn_once(
             f"{sheet.path}: the label of {len(changed)} known instances was changed "
             f"({_list_some(changed)}), which does not count: write the right one into 'name'."
         )

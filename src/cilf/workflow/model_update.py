@@ -12,7 +12,7 @@ import numpy as np
 
 from cilf.core import validation
 from cilf.core.names import check_names, normalize_name
-from cilf.core.notices import notice
+from cilf.core.notices import warn_once
 from cilf.core.types import Array
 from cilf.data import Instances
 from cilf.errors import BadInput
@@ -144,7 +144,7 @@ def _learn(learner: Learner, X: Array, y: Array) -> UpdateResult:
 def _check_losses(folder: ModelFolder, result: UpdateResult, tolerance: float, force: bool) -> bool:
     """Whether the update costs too much but is forced; refused if it is not forced."""
     for change in select_losses(result.changes, tolerance):
-        notice(f"class {change.label!r} loses {change.loss:.3f}: look at its new instances")
+        warn_once(f"class {change.label!r} loses {change.loss:.3f}: look at its new instances")
     problem = explain_refusal(result.changes, tolerance)
     if problem and not force:
         raise WouldForget(
@@ -173,7 +173,7 @@ def _check_labels(labels: Labels) -> dict[str, str]:
 def _use_present_names(labels: Labels, former: Mapping[str, str]) -> dict[str, str]:
     """Replace former names of classes by the present ones."""
     for name in sorted(set(labels.values()) & former.keys()):
-        notice(f"{name!r} is called {former[name]!r} now: its instances are learned as such")
+        warn_once(f"{name!r} is called {former[name]!r} now: its instances are learned as such")
     return {identity: former.get(label, label) for identity, label in labels.items()}
 
 
@@ -194,7 +194,9 @@ def _drop_learned(
             "go back to an earlier version first (cilf rollback)."
         )
     if len(fresh) < len(labels):
-        notice(f"{len(labels) - len(fresh)} labels that the model has learned already are left out")
+        warn_once(
+            f"{len(labels) - len(fresh)} labels that the model has learned already are left out"
+        )
     return fresh
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from cilf.core.files import make_folder, replace_file, writing
+from cilf.core.files import explain_write_errors, make_folder, replace_file
 from cilf.core.types import Array
 from cilf.data.spreadsheets import format_csv
 from cilf.workflow.input_data import read_new
@@ -33,7 +33,7 @@ class Predictions:
     def write(self, path: Path) -> None:
         """Write the table."""
         make_folder(path.parent)
-        with writing(path):
+        with explain_write_errors(path):
             replace_file(path, self.to_csv())
 
 

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from cilf.core.files import PENDING, make_folder, put_folder, replace_file, writing
+from cilf.core.files import PENDING, explain_write_errors, make_folder, put_folder, replace_file
 from cilf.core.types import Array
 from cilf.data.spreadsheets import format_csv, read_sheet
 from cilf.errors import BadInput
@@ -184,7 +184,7 @@ class ModelFolder:
         """Keep other commands from changing the model inside the block."""
         self.require_room()
         make_folder(self.path)
-        with writing(self.path):
+        with explain_write_errors(self.path):
             file = (self.path / LOCK).open("a")
         with file:
             try:
@@ -204,7 +204,7 @@ class ModelFolder:
         number = 1 + max((past.version for past in events), default=0)
         rows = zip(labels.ids.tolist(), labels.labels.tolist(), strict=True)
         pending = self.path / VERSIONS / f"{number:04d}{PENDING}"
-        with writing(self.path):
+        with explain_write_errors(self.path):
             learner.save(pending)
             replace_file(pending / LABELS, format_csv(("identity", "label"), rows))
             put_folder(pending, self.version_path(number))
@@ -235,7 +235,7 @@ class ModelFolder:
     ) -> Event:
         time = datetime.now(UTC).isoformat(timespec="seconds")
         entry = Event(event, number, past[-1].version if past else None, time, about)
-        with writing(self.path):
+        with explain_write_errors(self.path):
             self._write_log([*past, entry])
             replace_file(self.path / CURRENT, f"{number:04d}\n".encode())
         return entry

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from cilf.core.progress import listening
+from cilf.core.progress import listen
 from cilf.errors import BadConfig
 from cilf.learners.cfo import gan as gans
 from cilf.learners.cfo.gan import GAN, GANSettings, make_gan, train_gan
@@ -239,7 +239,7 @@ def test_sampled_images_leave_the_generators_statistics() -> None:
 
 def test_progress_is_told() -> None:
     heard: list[tuple[str, int, int]] = []
-    with listening(lambda *said: heard.append(said)):
+    with listen(lambda *said: heard.append(said)):
         trained(2)
     assert heard == [("fit", 1, 2), ("fit", 2, 2)]
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from cilf.checks.data import task
-from cilf.core.progress import listening
+from cilf.core.progress import listen
 from cilf.errors import BadConfig, BadInput
 from cilf.learners import Learner, load
 from cilf.learners.cfo.counterfactual import Counterfactuals, surprise_of_none
@@ -235,7 +235,7 @@ def test_defaults_are_the_papers() -> None:
 def test_every_stage_tells_its_progress() -> None:
     stages: list[str] = []
     quick = CFO(epochs=1).set_params(**CFO.check_parameters)
-    with listening(lambda stage, done, total: stages.append(stage)):
+    with listen(lambda stage, done, total: stages.append(stage)):
         quick.fit(*task().initial)
     assert stages == [
         "fit", "fit: images", "fit: counterfactuals", "fit: none of the known",

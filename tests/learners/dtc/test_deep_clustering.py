@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from cilf.core.progress import listening
+from cilf.core.progress import listen
 from cilf.core.random import torch_generator
 from cilf.core.types import Array
 from cilf.learners.dtc import class_count, deep_clustering
@@ -257,7 +257,7 @@ def test_tuning_ends_when_clusters_hardly_change(
     clustering = clustering_network(x, network)
     monkeypatch.setattr(deep_clustering, "assignments", moving)
     tuning = Tuning(warmup_epochs=0, sharpen_epochs=12, refresh=3, tolerance=tolerance)
-    with listening(lambda stage, number, total: done.append(number)):
+    with listen(lambda stage, number, total: done.append(number)):
         deep_clustering.tune(clustering, x, tuning, PLAIN, seed=0)
     assert len(done) == epochs
 

@@ -10,7 +10,7 @@ from cilf.benchmark import RunConfig
 from cilf.benchmark.config import data_file_name
 from cilf.benchmark.paper.setup import Setup
 from cilf.core import WindowRecord
-from cilf.core.notices import notice
+from cilf.core.notices import warn_once
 from cilf.errors import BadInput
 from cilf.evaluate.metrics import mean
 from cilf.evaluate.records import RunFolder
@@ -61,7 +61,7 @@ def _read_run(folder: Path) -> Run | None:
     try:
         run = Run.read(RunFolder(folder))
     except BadInput as error:
-        notice(f"a damaged run is left out: {error}")
+        warn_once(f"a damaged run is left out: {error}")
         return None
     return run if run.finished else None
 

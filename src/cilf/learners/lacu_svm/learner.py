@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from cilf.core import Detection, progress, validation
-from cilf.core.notices import notice
+from cilf.core.notices import warn_once
 from cilf.core.random import generator, torch_generator
 from cilf.core.types import Array, Floats, Ints
 from cilf.learners.base import Arrays, Learner
@@ -210,7 +210,7 @@ def _report_sample(n: int, **most: int) -> None:
     """Say that a sample stands for all instances; without the window's size, so it is said once."""
     ((parameter, size),) = most.items()
     if n > size:
-        notice(
+        warn_once(
             f"lacu-svm fits its machines to {parameter}={size} of the instances, drawn at "
             f"random, since it does not scale: raise {parameter} to use more."
         )
