@@ -12,9 +12,11 @@ import pytest
 pytest.importorskip("sqlalchemy")
 pytest.importorskip("fastapi")
 pytest.importorskip("PIL")
+pytest.importorskip("uvicorn")
 
 from fastapi.testclient import TestClient
 
+from cilf.console import window_view
 from cilf.console.app import make_app
 from cilf.console.gallery import encode_png, write_gallery
 from cilf.console.guard import Access
@@ -100,3 +102,29 @@ def console(store: Store) -> Console:
 def client(console: Console) -> Iterator[TestClient]:
     with TestClient(make_app(console, Access()), base_url=URL) as made:
         yield made
+
+
+def restart(console: Console) -> Console:
+    """The console of another process on the same store."""
+    return Console(console.store, console.model_path)
+
+
+Clusters = dict[int, tuple[str | None, str, int]]  # number -> name, status, size
+
+
+def list_clusters(console: Console, window: int = 1) -> Clusters:
+    found = window_view.list_clusters(console, window)
+    return {one["cluster"]: (one["name"], one["status"], one["size"]) for one in found}
+
+
+def get_clusters(client: TestClient) -> Clusters:
+    """The clusters of window 1 by REST."""
+    found = client.get("/api/windows/1/clusters").json()["clusters"]
+    return {one["cluster"]: (one["name"], one["status"], one["size"]) for one in found}
+
+
+def post(client: TestClient, verb: str, status: int = 200, **body: Any) -> Any:
+    """Use a verb on window 1 by REST."""
+    answer = client.post(f"/api/windows/1/{verb}", json=body)
+    assert answer.status_code == status, answer.text
+    return answer.json()

@@ -9,9 +9,12 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
+from fastapi.testclient import TestClient
+
 from cilf import workflow
 from cilf.console import overview, updates
-from cilf.console.drift import shift
+from cilf.console.app import make_app
+from cilf.console.guard import Access
 from cilf.console.jobs import Worker
 from cilf.console.service import Console
 from cilf.console.store import Job, Store
@@ -19,7 +22,7 @@ from cilf.errors import BadInput
 from cilf.workflow.versions import ModelFolder
 
 from ..points import write_points
-from .conftest import act
+from .conftest import URL, act
 
 
 class Desk:
@@ -138,11 +141,13 @@ def test_a_class_called_as_files_say_left_out_is_in_the_model(desk: Desk, tmp_pa
     assert desk.work().status == "done"
     ids = desk.console.open(window).gallery.ids
     rows = [row for row, identity in enumerate(ids) if "up" in identity]
-    act(desk.console, window, "label", rows=rows, name="-")
-    updates.start_update(desk.console, window)
-    done = desk.work()
-    assert done.status == "done", done.problem
-    assert desk.console.model()["classes"] == ["left", "right", "-"]
+    with TestClient(make_app(desk.console, Access()), base_url=URL) as client:
+        api = f"/api/windows/{window}"
+        assert client.post(f"{api}/label", json={"rows": rows, "name": "-"}).status_code == 200
+        assert client.post(f"{api}/update", json={}).status_code == 202
+        done = desk.work()
+        assert done.status == "done", done.problem
+        assert client.get("/api/model").json()["classes"] == ["left", "right", "-"]
     desk.store.close()
 
 
@@ -213,7 +218,7 @@ def test_a_job_of_another_store_is_another_job(desk: Desk, tmp_path: Path) -> No
     desk.store.close()
 
 
-def test_a_window_that_is_done_is_not_looked_at_again(desk: Desk, tmp_path: Path) -> None:
+def test_detection_that_is_done_is_not_repeated(desk: Desk, tmp_path: Path) -> None:
     new = write_points(tmp_path / "new.csv", {"left": 20, "right": 20, "up": 40}, 1)
     window = desk.console.add_window(str(new)).id
     job = desk.store.claim_job()
@@ -232,7 +237,7 @@ def test_a_window_that_is_done_is_not_looked_at_again(desk: Desk, tmp_path: Path
     desk.store.close()
 
 
-def test_going_back_that_fails_and_that_was_killed(desk: Desk, tmp_path: Path) -> None:
+def test_a_rollback_that_fails_and_one_that_was_killed(desk: Desk, tmp_path: Path) -> None:
     new = write_points(tmp_path / "new.csv", {"left": 20, "right": 20, "up": 40}, 1)
     window = desk.console.add_window(str(new)).id
     desk.work()
@@ -273,7 +278,7 @@ def test_a_damaged_model_does_not_stop_the_worker(
     desk.store.close()
 
 
-def test_what_cannot_be_looked_at_fails_in_one_line(desk: Desk, tmp_path: Path) -> None:
+def test_data_that_cannot_be_read_fails_in_one_line(desk: Desk, tmp_path: Path) -> None:
     bad = tmp_path / "bad.csv"
     bad.write_text("id,colour\na,red\n")
     window = desk.console.add_window(str(bad)).id
@@ -282,10 +287,3 @@ def test_what_cannot_be_looked_at_fails_in_one_line(desk: Desk, tmp_path: Path) 
     assert done.problem
     assert desk.console.window(window).status == "failed"
     desk.store.close()
-
-
-def test_drift_is_seen_and_chance_is_not() -> None:
-    rng = np.random.default_rng(0)
-    one, other = rng.normal(size=(2, 40, 8)).astype(np.float32)
-    assert shift(one, other) < 0.3
-    assert shift(one, other + 1) > 0.8

@@ -1,4 +1,4 @@
-"""The whole story as a person lives it, in a real browser on a real server."""
+"""The pages, as HTML and in a real browser on a real server."""
 
 from __future__ import annotations
 
@@ -13,14 +13,55 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from fastapi.testclient import TestClient
 
 from cilf.console.gallery import encode_png
 from cilf.console.service import Console
 from cilf.console.store import Store
 from cilf.data import load_dataset
 
-from .conftest import put_model, put_window
+from .conftest import (
+    COWS,
+    post,
+    put_model,
+    put_window,
+)
 from .servers import Server, serving
+
+
+def test_pages(client: TestClient) -> None:
+    post(client, "name", clusters=[COWS], name="<b>cow</b>")
+    for path in ("/", "/windows/1", "/classes", "/stream", "/login"):
+        page = client.get(path)
+        assert page.status_code == 200, path
+        assert "<b>cow" not in page.text
+    assert "&lt;b&gt;cow" in client.get("/windows/1").text
+    assert client.get("/windows/7").status_code == 404
+    assert client.get("/static/../app.py").status_code == 404
+    assert "http" not in client.get("/static/console.js").text
+    for section in ("clusters", "known", "queries", "history", "update", "members?cluster=1"):
+        assert client.get(f"/windows/1/section/{section}").status_code == 200, section
+
+
+def test_the_classes_page_says_where_versions_came_from(
+    client: TestClient, console: Console
+) -> None:
+    update = {"event": "update", "version": 2, "before": 1, "time": "2026-01-02T00:00:00+00:00"}
+    update |= {"n_labels": 1, "data": "monday", "renamed": {"dog": "hound"}, "new_classes": []}
+    model = console.model()
+    console.store.put_fact("model", {**model, "events": [*model["events"], update]})
+    page = client.get("/classes").text
+    assert "fit from zoo" in page
+    assert "update, 1 label from monday; dog renamed to hound" in page
+    assert "since version 1, 30 labels" in page
+
+
+def test_a_window_can_have_more_clusters_than_were_found(client: TestClient) -> None:
+    post(client, "label", rows=[0], name="cat")
+    post(client, "split", cluster=COWS, rows=[30])
+    page = client.get("/section/windows").text
+    assert "<td>1 of 4</td>" in page
+
 
 OVERFLOW = "document.documentElement.scrollWidth - window.innerWidth"
 CONTROLS = {"button", "link", "textbox", "checkbox", "combobox", "spinbutton", "progressindicator"}
@@ -255,9 +296,6 @@ def test_from_digits_to_an_updated_model(browser: Any, digits: Path, server: Ser
     page.context.close()
 
 
-# ----------------------------------------------------------------- without a model
-
-
 @pytest.fixture(scope="module")
 def ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with a window that was looked at."""
@@ -330,7 +368,7 @@ def test_pointing_at_the_map_shows_an_instance(browser: Any, ready: Server) -> N
     page.context.close()
 
 
-def test_chosen_instances_go_into_a_known_class_and_clusters_are_let_alone(
+def test_chosen_instances_go_into_a_known_class_and_clusters_stay(
     browser: Any, ready: Server
 ) -> None:
     page = open_page(browser, ready.url + "/windows/1")
@@ -397,7 +435,7 @@ def test_what_others_do_comes_in_by_itself(browser: Any, ready: Server) -> None:
     page.context.close()
 
 
-def test_questions_are_answered_by_key(browser: Any, ready: Server) -> None:
+def test_queries_are_answered_by_key(browser: Any, ready: Server) -> None:
     page = open_page(browser, ready.url + "/windows/1")
     desk = Desk(page)
     page.wait_for_load_state("networkidle")
@@ -426,15 +464,15 @@ def test_a_token_is_typed_once(browser: Any, tmp_path: Path) -> None:
         page.context.close()
 
 
-def test_files_are_sent(browser: Any, ready: Server, digits: Path) -> None:
+def test_files_are_uploaded(browser: Any, ready: Server, digits: Path) -> None:
     page = open_page(browser, ready.url)
     files = sorted((digits / "monday").iterdir())[:3]
     page.set_input_files("input[name=files]", files)
-    page.click("text=Send and detect")
+    page.click("text=Upload and detect")
     page.wait_for_selector("#windows :text('3 files')")
     bad = digits / "evil.png"
     bad.write_bytes(b"#!/bin/sh")
     page.set_input_files("input[name=files]", [bad])
-    page.click("text=Send and detect")
+    page.click("text=Upload and detect")
     page.wait_for_selector("#toast.problem:has-text('not a readable image')")
     page.context.close()

@@ -1,14 +1,12 @@
-"""What was acknowledged is there after a kill; SQLite and PostgreSQL keep the same."""
+"""SQLite and PostgreSQL keep the same."""
 
 from __future__ import annotations
 
 import random
-import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 
 from cilf.console import window_view
@@ -17,64 +15,12 @@ from cilf.console.state import Patch
 from cilf.console.store import CLASSES, Event, SeqTaken, Store, now
 from cilf.errors import BadConfig
 
-from .conftest import act, put_model, put_window
-from .servers import Server, missing_postgres, postgres, serving
-
-ROUNDS = 5
-
-
-def label_until_killed(server: Server, window: int, rng: random.Random) -> list[tuple[int, str]]:
-    """Names that the server has acknowledged, until it is killed at a random moment."""
-    acknowledged: list[tuple[int, str]] = []
-    killer = threading.Timer(rng.uniform(0.0, 0.03), server.kill)
-    last = rng.randrange(3, 25)
-    with httpx.Client(base_url=server.url, timeout=120) as client:
-        try:
-            while True:
-                row, name = rng.randrange(50), f"name {rng.randrange(1000)}"
-                body = {"rows": [row], "name": name}
-                answer = client.post(f"/api/windows/{window}/label", json=body)
-                assert answer.status_code in (200, 400), answer.text  # 400: it is called that
-                acknowledged += [(row, name)] if answer.status_code == 200 else []
-                if len(acknowledged) >= last and killer.ident is None:
-                    killer.start()
-        except httpx.TransportError:
-            pass
-    killer.join()
-    return acknowledged
-
-
-def test_a_kill_loses_no_label(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    put_model(store)
-    window = put_window(Console(store, tmp_path / "model"))
-    store.close()
-    rng = random.Random(0)
-    expected: dict[int, str] = {}
-    n_acknowledged = 0
-    for _ in range(ROUNDS):
-        with serving(tmp_path) as server:
-            for row, name in label_until_killed(server, window, rng):
-                expected[row] = name
-                n_acknowledged += 1
-        store = Store(tmp_path)
-        console = Console(store, tmp_path / "model")
-        kept = {
-            row: one.label
-            for row, one in enumerate(window_view.list_labels(console, window))
-            if one.label
-        }
-        # The last request may have been written and killed before it was acknowledged.
-        lost = {row for row, name in expected.items() if kept.get(row) != name}
-        beyond = store.last_seq(window) - n_acknowledged
-        assert 0 <= beyond <= 1
-        assert len(lost) <= beyond
-        n_acknowledged, expected = store.last_seq(window), kept
-        store.close()
-    assert n_acknowledged > ROUNDS
-
-
-# ----------------------------------------------------------------- both databases
+from .conftest import (
+    act,
+    put_model,
+    put_window,
+)
+from .servers import missing_postgres, postgres
 
 
 @pytest.fixture(scope="module")
@@ -199,15 +145,3 @@ def test_a_store_of_an_older_format_is_refused(tmp_path: Path) -> None:
     store.close()
     with pytest.raises(BadConfig, match="has an older format"):
         Store(tmp_path)
-
-
-def test_one_console_for_each_store(tmp_path: Path) -> None:
-    with serving(tmp_path) as server:
-        second = subprocess.run(
-            [*server.process.args[:6], "--port", "0"],  # type: ignore[index,union-attr,misc]
-            capture_output=True, text=True, timeout=120,
-        )  # fmt: skip
-        assert second.returncode == 2
-        assert "another console uses" in second.stderr
-        assert httpx.get(server.url + "/api/windows").json() == []
-        assert server.stop() in (0, 130, -2)

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import pytest
+from fastapi.testclient import TestClient
+
+from cilf.console.app import make_app
+from cilf.console.guard import Access
+from cilf.console.service import Console
+
+from .conftest import (
+    COWS,
+    URL,
+    get_clusters,
+)
+
+
+def test_other_hosts_are_refused(client: TestClient) -> None:
+    for host in ("evil.example", "evil.example:8377", "", "127.0.0.1.evil.example", "[::1"):
+        assert client.get("/", headers={"host": host}).status_code == 403, host
+    for host in ("localhost:1", "127.0.0.1", "[::1]:8377"):
+        assert client.get("/", headers={"host": host}).status_code == 200, host
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"origin": "http://127.0.0.1:9999"},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+        {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"},
+    ],
+)
+def test_other_sites_cannot_change_anything(client: TestClient, headers: dict[str, str]) -> None:
+    body = {"clusters": [COWS], "name": "cow"}
+    answer = client.post("/api/windows/1/name", json=body, headers=headers)
+    assert answer.status_code == 403
+    assert get_clusters(client)[COWS][0] is None
+
+
+def test_other_sites_cannot_look_but_people_may_follow_links(client: TestClient) -> None:
+    foreign = {"sec-fetch-site": "cross-site"}
+    assert client.get("/api/windows", headers=foreign).status_code == 403
+    assert client.get("/", headers=foreign | {"sec-fetch-mode": "navigate"}).status_code == 200
+    own = {"origin": URL, "sec-fetch-site": "same-origin"}
+    body = {"clusters": [COWS], "name": "cow"}
+    assert client.post("/api/windows/1/name", json=body, headers=own).status_code == 200
+
+
+def test_with_a_token_a_server_in_front_may_have_another_name(console: Console) -> None:
+    shown = {"authorization": "Bearer secret-token", "host": "labels.example"}
+    with TestClient(make_app(console, Access(token="secret-token")), base_url=URL) as client:
+        assert client.get("/api/windows", headers=shown).status_code == 200
+        foreign = shown | {"origin": "https://evil.example"}
+        assert client.post("/api/windows/1/undo", json={}, headers=foreign).status_code == 403
+
+
+def test_a_token_is_demanded(console: Console) -> None:
+    app = make_app(console, Access("0.0.0.0", "secret-token"))
+    with TestClient(app, base_url="http://box:8377", follow_redirects=False) as client:
+        assert client.get("/api/windows").status_code == 401
+        assert client.get("/").headers["location"] == "/login"
+        for wrong in ("Bearer wrong", "Basic secret-token", "Bearer", "Bearer sécret"):
+            shown = {"authorization": wrong.encode()}
+            assert client.get("/api/windows", headers=shown).status_code == 401  # type: ignore[arg-type]
+        shown = {"authorization": b"Bearer secret-token"}
+        assert client.get("/api/windows", headers=shown).status_code == 200  # type: ignore[arg-type]
+        assert client.post("/login", data={"token": "wrong"}).status_code == 401
+        assert client.get("/").status_code == 303
+        entered = client.post("/login", data={"token": "secret-token"})
+        assert "httponly" in entered.headers["set-cookie"].lower()
+        assert "secret-token" not in entered.headers["set-cookie"]
+        assert client.get("/").status_code == 200
+        assert client.get("/static/console.css").status_code == 200
+
+
+def test_pages_may_not_be_framed_and_run_no_foreign_script(client: TestClient) -> None:
+    policy = client.get("/").headers["content-security-policy"]
+    assert "default-src 'self'" in policy
+    assert "frame-ancestors 'none'" in policy
+
+
+def test_bodies_have_a_limit(client: TestClient) -> None:
+    answer = client.post(
+        "/api/windows/1/name", content=b"x", headers={"content-length": str(1 << 40)}
+    )
+    assert answer.status_code == 413
