@@ -66,7 +66,7 @@ def our_loop(network: Network, x: Tensor, y: Tensor, n_epochs: int) -> Loop:
         intra = losses.prototype_cross_entropy(z, y[rows], prototypes, ALPHA)
         return intra + LAMBDA1 * losses.triplet_loss(z, y[rows], MARGIN, generator)
 
-    batches = training.shuffled(len(x), BATCH_SIZE, generator, network.device)
+    batches = training.shuffle_batches(len(x), BATCH_SIZE, generator, network.device)
     settings = training.Settings(n_epochs, LEARNING_RATE, MOMENTUM, WEIGHT_DECAY)
     for epoch in training.epochs(network, x, batches, objective, settings, seed=0, purpose="fit"):
         means, counts = class_means(epoch.z, y[epoch.rows], N_CLASSES)

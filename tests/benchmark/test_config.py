@@ -11,6 +11,7 @@ from cilf.benchmark.config import parse_changes, parse_query
 from cilf.benchmark.scales import setting
 from cilf.data import load_dataset
 from cilf.errors import BadConfig
+from cilf.learners.cilf import CurriculumDetector
 
 NAMES = {"learner": "iforest", "data": "digits", "scenario": "multiple"}
 
@@ -115,6 +116,15 @@ def test_changes_are_read_back_as_they_were() -> None:
     nested = config(learner="odin-cnn", parameters={"training": {"clip": None}})
     assert nested.changes() == ["training.clip=null"]
     assert parse_changes(nested.changes())[0] == nested.parameters
+
+
+def test_a_part_is_replaced_by_name_and_changed() -> None:
+    parameters, _ = parse_changes(["detector=curriculum", "detector.gamma=0.7"])
+    learner = config(learner="cilf", parameters=parameters).make_learner()
+    assert learner.get_params()["detector"] == CurriculumDetector(gamma=0.7)
+    stored = config(learner="cilf", parameters=parameters).resolved()["parameters"]["detector"]
+    assert (stored["name"], stored["gamma"]) == ("curriculum", 0.7)
+    assert stored["count"] == {"name": "curvature"}
 
 
 def test_data_may_be_a_path() -> None:

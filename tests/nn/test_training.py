@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -12,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from cilf.core import progress
+from cilf.core import parameters, progress
 from cilf.errors import BadConfig
 from cilf.nn.anchors import Anchors
 from cilf.nn.network import Network, make_network
-from cilf.nn.training import Batches, Epoch, Objective, Settings, epochs, shuffled
+from cilf.nn.training import Batches, Epoch, Objective, Settings, Training, epochs, shuffle_batches
 
 CPU = torch.device("cpu")
 N = 12
@@ -124,7 +123,7 @@ def test_the_caller_may_change_what_the_objective_uses_between_epochs() -> None:
 def test_no_epochs_change_nothing() -> None:
     network = linear().train()
     before = weights(network)
-    assert train(network, Settings(0, 0.1, schedule="cosine")) == []
+    assert train(network, Settings(0, 0.1)) == []
     assert torch.equal(weights(network), before)
     assert not network.training
 
@@ -160,67 +159,28 @@ def test_gradients_below_the_bound_are_not_clipped() -> None:
     assert torch.equal(weights(bounded), weights(free))
 
 
-def test_a_constant_rate_stays() -> None:
-    assert [Settings(3, 0.2).rate(epoch) for epoch in range(3)] == [0.2, 0.2, 0.2]
-
-
-def test_the_cosine_schedule_falls_from_the_whole_rate_towards_zero() -> None:
-    rates = [Settings(4, 0.2, schedule="cosine").rate(epoch) for epoch in range(4)]
-    half = math.sqrt(0.5)
-    assert rates == pytest.approx([0.2, 0.1 * (1 + half), 0.1, 0.1 * (1 - half)])
-
-
-def test_the_schedule_reaches_the_steps() -> None:
-    def slope(z: Tensor, rows: Tensor) -> Tensor:
-        return z.sum() / len(rows)
-
-    network = linear()
-    settings = Settings(4, 0.2, momentum=0.0, weight_decay=0.0, schedule="cosine")
-    seen = [float(network.head.bias[0].detach())]
-    for _ in epochs(network, X, all_rows, slope, settings, seed=0, purpose="fit"):
-        seen.append(float(network.head.bias[0].detach()))
-    steps = [before - after for before, after in itertools.pairwise(seen)]
-    assert steps == pytest.approx([settings.rate(epoch) for epoch in range(4)], rel=1e-4)
-
-
-@pytest.mark.parametrize(("patience", "n_epochs"), [(1, 4), (3, 6), (None, 10)])
-def test_patience_ends_training_when_the_loss_no_longer_falls(
-    patience: int | None, n_epochs: int
-) -> None:
-    script = iter([5.0, 4.0, 3.0, 3.0, 9.0, 3.5, 8.0, 8.0, 8.0, 8.0])
-
-    def objective(z: Tensor, rows: Tensor) -> Tensor:
-        return z.sum() * 0 + next(script)
-
-    assert (
-        len(train(linear(), Settings(10, 0.1, patience=patience), objective=objective)) == n_epochs
-    )
-
-
-def test_a_lower_loss_renews_the_patience() -> None:
-    script = iter([5.0, 6.0, 4.0, 6.0, 3.0, 6.0, 6.0, 0.0])
-
-    def objective(z: Tensor, rows: Tensor) -> Tensor:
-        return z.sum() * 0 + next(script)
-
-    assert len(train(linear(), Settings(8, 0.1, patience=2), objective=objective)) == 7
-
-
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"schedule": "cosin"}, r"unknown schedule 'cosin': did you mean 'cosine'\?"),
-        ({"epochs": -1}, "epochs is -1"),
-        ({"epochs": 2.5}, "epochs is 2.5"),
-        ({"learning_rate": -0.1}, "learning_rate is -0.1"),
-        ({"learning_rate": math.nan}, "learning_rate is nan"),
-        ({"weight_decay": -1}, "weight_decay is -1"),
-        ({"clip": "x"}, "clip is 'x'"),
+        ({"batch_size": 0}, r"training\.batch_size is 0"),
+        ({"learning_rate": -0.1}, r"training\.learning_rate is -0\.1"),
+        ({"update_learning_rate": math.nan}, r"training\.update_learning_rate is nan"),
+        ({"weight_decay": -1}, r"training\.weight_decay is -1"),
+        ({"clip": "x"}, r"training\.clip is 'x'"),
+        ({"augmentation": "flop"}, r"unknown training\.augmentation 'flop': did you mean 'flip'"),
     ],
 )
-def test_settings_that_cannot_work_are_refused(changed: dict[str, Any], message: str) -> None:
+def test_parameters_that_cannot_work_are_refused(changed: dict[str, Any], message: str) -> None:
+    parameters.check_params(Training(), "training.")
     with pytest.raises(BadConfig, match=message):
-        Settings(**({"epochs": 3, "learning_rate": 0.1} | changed))
+        parameters.check_params(Training(**changed), "training.")
+
+
+def test_parameters_reach_the_settings() -> None:
+    found = Training(weight_decay=0.5, clip=None, augmentation="flip").settings(3, 0.2)
+    assert found == Settings(
+        epochs=3, learning_rate=0.2, weight_decay=0.5, clip=None, augmentation="flip"
+    )
 
 
 def test_an_unknown_augmentation_is_answered_with_the_nearest() -> None:
@@ -328,10 +288,10 @@ def test_progress_is_reported_after_each_epoch() -> None:
 
 
 @given(st.integers(1, 50), st.integers(1, 60), st.integers(0, 100))
-def test_shuffled_visits_every_row_once_per_epoch_in_even_batches(
+def test_shuffle_batches_visits_every_row_once_per_epoch_in_even_batches(
     n: int, batch_size: int, seed: int
 ) -> None:
-    batches = shuffled(n, batch_size, torch.Generator().manual_seed(seed), CPU)
+    batches = shuffle_batches(n, batch_size, torch.Generator().manual_seed(seed), CPU)
     for number in range(2):
         sizes = [len(rows) for rows in batches(number)]
         assert max(sizes) <= batch_size
@@ -340,9 +300,9 @@ def test_shuffled_visits_every_row_once_per_epoch_in_even_batches(
     assert sorted(torch.cat(list(batches(2))).tolist()) == list(range(n))
 
 
-def test_shuffled_is_seeded_and_differs_between_epochs() -> None:
+def test_shuffle_batches_is_seeded_and_differs_between_epochs() -> None:
     def orders(seed: int) -> list[list[int]]:
-        batches = shuffled(20, 6, torch.Generator().manual_seed(seed), CPU)
+        batches = shuffle_batches(20, 6, torch.Generator().manual_seed(seed), CPU)
         return [torch.cat(list(batches(number))).tolist() for number in range(2)]
 
     assert orders(0) == orders(0)

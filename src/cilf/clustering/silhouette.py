@@ -19,8 +19,7 @@ TINY = torch.finfo(torch.float64).tiny
 def silhouette(z: Tensor, assignment: Tensor) -> float:
     """Mean silhouette of the clusters; NaN when there are fewer than two, or n of them.
 
-    It is 3.4 to 7.4 times as fast as scikit-learn's at 10,000 instances, and 3.6 to 6.1 times at
-    1,000 (benchmarks/silhouette.py).
+    It is 3.4 to 7.4 times as fast as scikit-learn's on 10,000 instances (benchmarks/silhouette.py).
     """
     _, assignment, sizes = torch.unique(assignment, return_inverse=True, return_counts=True)
     if not 2 <= len(sizes) < len(z):

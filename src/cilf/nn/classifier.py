@@ -46,7 +46,7 @@ def train_classifier(
     def objective(logits: Tensor, rows: Tensor) -> Tensor:
         return F.cross_entropy(logits, labels[rows])
 
-    batches = training.shuffled(len(x), batch_size, generator, network.device)
+    batches = training.shuffle_batches(len(x), batch_size, generator, network.device)
     for _ in training.epochs(
         network, x, batches, objective, settings, seed=seed, purpose=purpose, pull=pull
     ):

@@ -27,38 +27,23 @@ Pull = Callable[[float], None]
 
 @dataclass(frozen=True)
 class Settings:
-    """How to train. ``patience`` epochs without a lower loss end the training early."""
+    """The optimiser of one training; its values are checked where they are parameters."""
 
     epochs: int
     learning_rate: float
     momentum: float = 0.9
     weight_decay: float = 0.001
-    schedule: str = "constant"  # or "cosine"
     clip: float | None = None  # largest norm of the gradient
-    patience: int | None = None
     augmentation: str | None = None
 
-    def __post_init__(self) -> None:
-        validation.whole_number("epochs", self.epochs, least=0)
-        validation.number("learning_rate", self.learning_rate, least=0.0)
-        validation.number("weight_decay", self.weight_decay, least=0.0)
-        if self.clip is not None:
-            validation.number("clip", self.clip, least=1e-6)
-        validation.one_of("schedule", self.schedule, ["constant", "cosine"])
-
-    def rate(self, epoch: int) -> float:
-        """The learning rate of this epoch."""
-        if self.schedule == "constant":
-            return self.learning_rate
-        return self.learning_rate * 0.5 * (1 + math.cos(math.pi * epoch / self.epochs))
-
-    def step(self, epoch: int) -> float:
+    @property
+    def step(self) -> float:
         """How far a gradient moves the weights in the end: momentum repeats it.
 
-        >>> round(Settings(epochs=1, learning_rate=0.01, momentum=0.9).step(0), 6)
+        >>> round(Settings(epochs=1, learning_rate=0.01, momentum=0.9).step, 6)
         0.1
         """
-        return self.rate(epoch) / (1 - self.momentum)
+        return self.learning_rate / (1 - self.momentum)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -150,11 +135,8 @@ def epochs(
     instances = _make_loader(
         X, settings.augmentation, torch_generator(seed, purpose, "augmentation")
     )
-    best, stale = math.inf, 0
     try:
         for number in range(settings.epochs):
-            for group in optimizer.param_groups:
-                group["lr"] = settings.rate(number)
             with isolated_torch(seed, purpose, "dropout", number):
                 done = _one_epoch(
                     network, instances, batches(number), objective, optimizer, settings, number,
@@ -167,9 +149,6 @@ def epochs(
                 )
             progress.report(purpose, number + 1, settings.epochs)
             yield done
-            best, stale = (done.loss, 0) if done.loss < best else (best, stale + 1)
-            if settings.patience is not None and stale >= settings.patience:
-                return
     finally:
         network.eval()
 
@@ -205,14 +184,16 @@ def _one_epoch(
             nn.utils.clip_grad_norm_(optimizer.param_groups[0]["params"], settings.clip)
         optimizer.step()
         if pull is not None:
-            pull(settings.step(number))
+            pull(settings.step)
         losses.append(loss.detach())
         embeddings.append(z.detach())
         seen.append(rows)
     return Epoch(number, float(torch.stack(losses).mean()), torch.cat(embeddings), torch.cat(seen))
 
 
-def shuffled(n: int, batch_size: int, generator: torch.Generator, device: torch.device) -> Batches:
+def shuffle_batches(
+    n: int, batch_size: int, generator: torch.Generator, device: torch.device
+) -> Batches:
     """Batches that visit every one of ``n`` rows once per epoch, as even in size as can be."""
     n_batches = max(1, math.ceil(n / batch_size))
 

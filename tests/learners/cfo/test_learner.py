@@ -97,7 +97,7 @@ def test_each_image_serves_once_and_batches_are_the_limit(learner: CFO) -> None:
 
 def test_batches_hold_as_many_made_up_images_as_real_ones() -> None:
     rng = torch.Generator().manual_seed(0)
-    real = training.shuffled(10, 4, rng, torch.device("cpu"))
+    real = training.shuffle_batches(10, 4, rng, torch.device("cpu"))
     seen = [rows.tolist() for rows in add_made_up(real, 10, 6, rng)(0)]
     assert sorted(row for rows in seen for row in rows if row < 10) == list(range(10))
     for rows in seen:

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from cilf import CILF, load
+from cilf.clustering.excess_mass import ExcessMass
 from cilf.core.types import Array
 from cilf.errors import BadConfig
 from cilf.learners.cilf import DETECTORS, CurriculumDetector, Detector, Loss
@@ -159,3 +160,20 @@ def test_a_changed_parameter_does_not_spoil_a_saved_model(
 
 def test_detector_defaults_are_ours() -> None:
     assert CILF().detector == Detector()
+
+
+def test_the_page_lists_every_parameter_with_its_default() -> None:
+    page = Path(__file__).parents[3] / "docs" / "methods" / "cilf.md"
+    section = page.read_text(encoding="utf-8").partition("## Parameters")[2].partition("\n## ")[0]
+    rows = [[cell.strip(' `"') for cell in line.split("|")] for line in section.splitlines()]
+    listed = [(row[2], row[3]) for row in rows if len(row) == 6][2:]
+    owners = [CILF(), Training(), Loss(), Detector(), CurriculumDetector(), ExcessMass()]
+    words = {"None": "none", "True": "true", "False": "false", "ExcessMass()": "excess-mass"}
+    words["Curvature()"] = "curvature"
+    expected = [
+        (name, words.get(str(value), str(value)))
+        for owner in owners
+        for name, value in owner.get_params(deep=False).items()
+        if name not in ("training", "loss", "detector")
+    ]
+    assert sorted(listed) == sorted(expected)

@@ -19,7 +19,7 @@ from cilf.learners.den.expandable import (
     use_block,
 )
 from cilf.nn.network import backbone_features, make_network
-from cilf.nn.training import Settings, epochs, shuffled
+from cilf.nn.training import Settings, epochs, shuffle_batches
 
 N_FEATURES = 5
 
@@ -190,7 +190,7 @@ def test_training_moves_the_chosen_weights_only() -> None:
     alone = make_block_network(network)
     assert torch.equal(alone(features), block(features))
     settings = Settings(epochs=2, learning_rate=0.1, weight_decay=0.0)
-    batches = shuffled(30, 10, rng(), x.device)
+    batches = shuffle_batches(30, 10, rng(), x.device)
     with train_only(block, masks):
         for _ in epochs(
             alone, features, batches, lambda z, _: z.square().sum(), settings,

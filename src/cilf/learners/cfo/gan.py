@@ -310,7 +310,7 @@ def train_gan(
     weights = [*gan.encoder.parameters(), *gan.generator.parameters()]
     maker = torch.optim.Adam(weights, settings.learning_rate, BETAS)
     critic = torch.optim.Adam(gan.discriminator.parameters(), settings.learning_rate, BETAS)
-    batches = training.shuffled(len(x), batch_size, rng, x.device)
+    batches = training.shuffle_batches(len(x), batch_size, rng, x.device)
     for number in range(epochs):
         for rows in batches(number):
             images = gan.frame(x[rows])

@@ -159,7 +159,7 @@ class CFO(ClassifierLearner):
         """Train the classifier of K classes, the GAN, and the classifier of K + 1 classes."""
         x, labels = task.tensors()
         rng, batch_size = task.generator(), self.training.batch_size
-        batches = training.shuffled(len(x), batch_size, rng, x.device)
+        batches = training.shuffle_batches(len(x), batch_size, rng, x.device)
         _run_epochs(
             task, x, batches, lambda logits, rows: one_against_rest(logits, labels[rows]),
             task.settings, task.purpose,

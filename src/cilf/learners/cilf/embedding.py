@@ -124,7 +124,7 @@ def fit_embedding(
     def objective(z: Tensor, rows: Tensor) -> Tensor:
         return loss.measure(z, y[rows], prototypes, generator)
 
-    batches = training.shuffled(len(x), optimiser.batch_size, generator, network.device)
+    batches = training.shuffle_batches(len(x), optimiser.batch_size, generator, network.device)
     settings = optimiser.settings(epochs, optimiser.learning_rate)
     for epoch in training.epochs(
         network, x, batches, objective, settings, seed=seed, purpose="fit"

@@ -48,7 +48,7 @@ def update_embedding(
         )
         return learning + loss.distill * forgetting
 
-    batches = training.shuffled(len(x), optimiser.batch_size, generator, network.device)
+    batches = training.shuffle_batches(len(x), optimiser.batch_size, generator, network.device)
     settings = optimiser.settings(epochs, optimiser.update_learning_rate)
     for epoch in training.epochs(
         network, x, batches, objective, settings, seed=seed, purpose="update"

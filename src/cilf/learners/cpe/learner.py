@@ -35,7 +35,7 @@ from cilf.nn.persistence import (
     restore_architecture,
     weight_arrays,
 )
-from cilf.nn.training import Settings, Training, epochs, shuffled
+from cilf.nn.training import Settings, Training, epochs, shuffle_batches
 
 NETWORK = "network"  # the name of its weights in a file
 CLASSIFIER = "classifier"  # the layer of the network that gives one logit for each class
@@ -191,7 +191,7 @@ class CPE(Learner):
         """Train the network on these instances, and return the prototypes after it."""
         x, y = labelled.tensors(network.device)
         rng = torch_generator(self.seed, *key)
-        batches = shuffled(len(x), self.training.batch_size, rng, network.device)
+        batches = shuffle_batches(len(x), self.training.batch_size, rng, network.device)
         reach = 2 * self.prototypes.threshold
 
         def objective(z: Tensor, rows: Tensor) -> Tensor:

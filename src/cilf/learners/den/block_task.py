@@ -161,7 +161,7 @@ class BlockTask:
         self, purpose: str, after_step: Callable[[], None], pull: training.Pull | None = None
     ) -> Iterator[training.Epoch]:
         n, device = len(self.features), self.features.device
-        batches = training.shuffled(n, self.batch_size, self.rng, device)
+        batches = training.shuffle_batches(n, self.batch_size, self.rng, device)
         return training.epochs(
             self.network, self.features, follow_batches(batches, after_step), self._loss,
             self.settings, seed=self.seed, purpose=purpose, pull=pull,
@@ -191,7 +191,7 @@ class BlockTask:
 
     def _make_shrink(self, masks: Masks) -> Callable[[], None]:
         """The proximal step of L1, which moves these weights towards zero."""
-        by = self.settings.step(0) * self.expansion.l1
+        by = self.settings.step * self.expansion.l1
 
         @torch.no_grad()
         def step() -> None:
@@ -202,7 +202,7 @@ class BlockTask:
 
     def _make_shorten(self) -> Callable[[], None]:
         """The proximal step of the group lasso; a group is the weights into a new unit."""
-        by = self.settings.step(0) * self.expansion.group_lasso
+        by = self.settings.step * self.expansion.group_lasso
 
         @torch.no_grad()
         def step() -> None:

@@ -123,7 +123,9 @@ class DEN(ClassifierLearner):
         x, labels = task.tensors()
         block = block_of(task.network)
         targets = F.one_hot(labels, block.stamps[0][-1]).float()
-        batches = training.shuffled(len(x), self.training.batch_size, task.generator(), x.device)
+        batches = training.shuffle_batches(
+            len(x), self.training.batch_size, task.generator(), x.device
+        )
         block.scaling_is_fixed = False
         for _ in training.epochs(
             task.network, x, batches,

@@ -24,7 +24,7 @@ from cilf.core.parameters import Part
 from cilf.core.random import derived_seed, isolated_torch, torch_generator
 from cilf.nn.augment import make_augmentation
 from cilf.nn.network import Network, embed
-from cilf.nn.training import Epoch, Settings, Training, epochs, shuffled
+from cilf.nn.training import Epoch, Settings, Training, epochs, shuffle_batches
 
 BASELINE, PI, TE, TEP = VARIANTS = ("baseline", "pi", "te", "tep")
 N_STARTS = 20  # of the k-means that finds the first centres
@@ -238,7 +238,7 @@ def _epochs(
         return loss if more is None else loss + more(q, rows)
 
     rng = torch_generator(seed, part, "batches")
-    batches = shuffled(len(x), batch_size, rng, x.device)
+    batches = shuffle_batches(len(x), batch_size, rng, x.device)
     return epochs(
         network, x, batches, objective, settings, seed=derived_seed(seed, part), purpose="detect"
     )
