@@ -11,7 +11,7 @@ import pytest
 from cilf.core import WindowRecord
 from cilf.evaluate import RunFolder
 from cilf.evaluate.metric_table import METRICS
-from cilf.evaluate.tensorboard import curves, logged
+from cilf.evaluate.tensorboard import curves, log_records
 
 QUICK = [
     "run", "--learner", "iforest", "--set", "n_estimators=8", "--set", "max_samples=60",
@@ -48,7 +48,7 @@ def test_a_value_that_is_undefined_is_no_point_of_a_curve() -> None:
 def test_every_record_is_a_point_of_each_curve(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard", reason="the extra 'tensorboard' is not installed")
     records = [record(1, auroc=0.5), record(2, auroc=0.75)]
-    assert list(logged(records, tmp_path / "log")) == records
+    assert list(log_records(records, tmp_path / "log")) == records
     found = written(tmp_path / "log")
     assert found["scores/auroc"] == [(1, 0.5), (2, 0.75)]
     assert set(found) == set(curves(records[0]))

@@ -191,7 +191,7 @@ def _run(
 ) -> None:
     from cilf.benchmark import Cell
     from cilf.evaluate import RunFolder
-    from cilf.evaluate.tensorboard import logged, require_tensorboard
+    from cilf.evaluate.tensorboard import log_records, require_tensorboard
 
     if tensorboard:
         require_tensorboard()
@@ -199,7 +199,7 @@ def _run(
         cell = Cell.build(config)
     records = cell.run(out, resume=resume, overwrite=overwrite)
     if tensorboard:
-        records = logged(records, RunFolder(out).tensorboard)
+        records = log_records(records, RunFolder(out).tensorboard)
     terminal.print_message(
         f"{config.learner} on {config.data}: {len(cell.stream.plan.initial)} initial "
         f"classes, {len(cell.stream)} windows"

@@ -1,4 +1,4 @@
-"""Records of many runs as one table for pandas."""
+"""The records of many runs as one pandas table."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ HOLDOUT = "holdout_"  # and the window in which a group of classes came: holdout
 
 
 def read_records(folders: str | Path | Iterable[str | Path]) -> DataFrame:
-    """The records of one or many runs as a pandas table, one row for each window.
+    """Read the records of one or many runs as a pandas table with one row for each window.
 
-    Args:
-        folders: run folders, or folders with runs anywhere below them.
+    Parameters
+    ----------
+    folders : path or iterable of paths
+        Run folders, or folders with runs anywhere below them.
 
     The columns are ``run`` (the folder), what tells runs apart (``learner``, ``data``,
     ``scenario``, ``scale``, ``seed``, ``query``, ``n_novel``, ``strategy``, ``propagate``, and
@@ -52,9 +54,9 @@ def read_records(folders: str | Path | Iterable[str | Path]) -> DataFrame:
 
 def _rows(run: RunFolder) -> list[dict[str, Any]]:
     about = run.read_run()
-    told = {"run": str(run.path)} | {name: about.get(name) for name in ABOUT}
-    told["changes"] = " ".join(about.get("changes") or ())
-    return [told | _row(record) for record in run.read_records()]
+    names = {"run": str(run.path)} | {name: about.get(name) for name in ABOUT}
+    names["changes"] = " ".join(about.get("changes") or ())
+    return [names | _row(record) for record in run.read_records()]
 
 
 def _row(record: WindowRecord) -> dict[str, Any]:

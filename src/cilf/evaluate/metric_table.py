@@ -17,7 +17,7 @@ import numpy.typing as npt
 from cilf.core import WindowRecord
 from cilf.core.types import Bools, Ints
 from cilf.evaluate import metrics
-from cilf.evaluate.metrics import mean
+from cilf.evaluate.metrics import mean, mean_over_classes
 
 Records = Sequence[WindowRecord]
 Place = Literal["windows", "runs", "bench", "charts"]
@@ -92,58 +92,17 @@ def value_after(name: str, record: WindowRecord) -> float:
     return record.metric(name) if of_run is None else of_run([record])
 
 
-# ----------------------------------------------------------------- metrics of a whole run
+# ----------------------------------------------------------------- what records say of a run
 
 
 def _count_errors(records: Records) -> list[int]:
+    """Found minus true number of novel classes, in each window."""
     return [record.n_novel_found - record.n_novel_true for record in records]
 
 
-def k_exact(records: Records) -> float:
-    """Share of the windows in which the number of novel classes was found exactly."""
-    return mean(float(error == 0) for error in _count_errors(records))
-
-
-def k_within_one(records: Records) -> float:
-    """Share of the windows in which that number was missed by one at most."""
-    return mean(float(abs(error) <= 1) for error in _count_errors(records))
-
-
-def k_error(records: Records) -> float:
-    """Mean of found minus true number of novel classes."""
-    return mean(_count_errors(records))
-
-
-def k_abs_error(records: Records) -> float:
-    """Mean distance between the found and the true number of novel classes."""
-    return mean(abs(error) for error in _count_errors(records))
-
-
-def holdout_first(records: Records) -> float:
-    """Hold-out accuracy on the initial classes after the last window."""
-    return _last_holdout(records).get(0, math.nan)
-
-
-def holdout_new(records: Records) -> float:
-    """Hold-out accuracy after the last window, mean over the groups that came later."""
-    return mean(value for group, value in _last_holdout(records).items() if group > 0)
-
-
-def holdout_all(records: Records) -> float:
-    """Hold-out accuracy after the last window, mean over all classes that have come."""
-    if not records:
-        return math.nan
-    return metrics.mean_over_classes(_last_holdout(records), records[-1].holdout_classes)
-
-
-def forgetting_from_best(records: Records) -> float:
-    """Mean over groups of classes of their best hold-out accuracy minus the last one."""
-    return metrics.forgetting_from_best(measured_holdout(records))
-
-
-def forgetting(records: Records, joint: Records) -> float:
-    """Share of the hold-out accuracy of ``joint`` that the learner lacks."""
-    return metrics.forgetting(measured_holdout(records), measured_holdout(joint))
+def _last_holdout(records: Records) -> Mapping[int, float]:
+    """Hold-out accuracy of each group of classes after the last window."""
+    return records[-1].holdout_accuracy if records else {}
 
 
 def measured_holdout(records: Records) -> list[dict[int, float]]:
@@ -152,10 +111,6 @@ def measured_holdout(records: Records) -> list[dict[int, float]]:
         {group: value for group, value in record.holdout_accuracy.items() if not math.isnan(value)}
         for record in records
     ]
-
-
-def _last_holdout(records: Records) -> Mapping[int, float]:
-    return records[-1].holdout_accuracy if records else {}
 
 
 # ----------------------------------------------------------------- the table
@@ -213,38 +168,44 @@ METRICS: dict[str, Metric] = {
     ),
     "k_exact": Metric(
         "K exact", "Share of the windows in which the number of novel classes was found exactly.",
-        of_run=k_exact, shown=("runs", "bench"),
+        of_run=lambda r: mean(float(error == 0) for error in _count_errors(r)),
+        shown=("runs", "bench"),
     ),
     "k_within_one": Metric(
         "K within 1", "Share of the windows in which that number was missed by one at most.",
-        of_run=k_within_one,
+        of_run=lambda r: mean(float(abs(error) <= 1) for error in _count_errors(r)),
     ),
     "k_error": Metric(
         "K error", "Mean of found minus true number of novel classes; zero is best.",
-        of_run=k_error, higher_is_better=False,
+        of_run=lambda r: mean(_count_errors(r)), higher_is_better=False,
     ),
     "k_abs_error": Metric(
         "K abs. error", "Mean distance between the found and the true number of novel classes.",
-        of_run=k_abs_error, higher_is_better=False,
+        of_run=lambda r: mean(abs(error) for error in _count_errors(r)), higher_is_better=False,
     ),
     "holdout_first": Metric(
         "hold-out first", "Accuracy on held-out instances of the initial classes.",
-        of_run=holdout_first, shown=("windows", "runs"),
+        of_run=lambda r: _last_holdout(r).get(0, math.nan), shown=("windows", "runs"),
     ),
     "holdout_new": Metric(
         "hold-out new", "Accuracy on held-out instances of later classes, mean over windows.",
-        of_run=holdout_new, shown=("windows",),
+        of_run=lambda r: mean(v for group, v in _last_holdout(r).items() if group > 0),
+        shown=("windows",),
     ),
     "holdout_all": Metric(
         "hold-out all", "Accuracy on held-out instances, mean over all classes that have come.",
-        of_run=holdout_all, shown=("runs", "bench"),
+        of_run=lambda r: mean_over_classes(_last_holdout(r), r[-1].holdout_classes if r else {}),
+        shown=("runs", "bench"),
     ),
     "forgetting_from_best": Metric(
         "from best", "Mean loss of hold-out accuracy since a group of classes was at its best.",
-        of_run=forgetting_from_best, higher_is_better=False,
+        of_run=lambda r: metrics.forgetting_from_best(measured_holdout(r)), higher_is_better=False,
     ),
     "forgetting": Metric(
         "Forgetting", "Share of the hold-out accuracy of joint that the learner lacks.",
-        against_joint=forgetting, higher_is_better=False, shown=("bench",),
+        against_joint=lambda r, joint: metrics.forgetting(
+            measured_holdout(r), measured_holdout(joint)
+        ),
+        higher_is_better=False, shown=("bench",),
     ),
 }  # fmt: skip

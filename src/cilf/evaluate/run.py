@@ -53,24 +53,35 @@ def run_stream(
 ) -> Iterator[WindowRecord]:
     """Fit a learner on the start of a stream, then yield one record for each window.
 
-    Args:
-        learner: The learner. It is fitted afresh on ``stream.initial``.
-        stream: The stream. The learner sees neither its hold-out set nor labels that were not
-            queried.
-        query: The number of labels to query. A float is a share of the instances believed novel.
-            An int is a budget for each novel cluster: 1.0 queries all, 1 queries one of each
-            cluster. "self" queries none: every cluster becomes a class ``novel-1``, ``novel-2``,
-            ..., and labels that are whole numbers reach the learner as text.
-        n_novel: The number of novel classes. None lets the learner find it. An int is handed to
-            the learner in every window. "true" hands it the true number.
-        resume: A run folder that keeps the records and the learner after each window. If it holds
-            finished windows, their records come first and a *copy* of the learner read from there
-            goes on; ``learner`` itself then stays as it is.
-        strategy: The name of the strategy that chooses the instances to query, see
-            :func:`cilf.query.choose_queries`.
-        propagate: The share of a cluster's answers that have to agree before the rest of the
-            cluster gets the same label, see :func:`cilf.query.propagate_answers`. None propagates
-            no answers.
+    Parameters
+    ----------
+    learner : Learner
+        Learner. It is fitted afresh on ``stream.initial``.
+    stream : Stream
+        Stream. The learner sees neither its hold-out set nor labels that were not queried.
+    query : float, int or "self", default=1.0
+        Number of labels to query. A float is a share of the instances believed novel. An int is a
+        budget for each novel cluster: 1.0 queries all, 1 queries one of each cluster. "self"
+        queries none: every cluster becomes a class ``novel-1``, ``novel-2``, ..., and labels that
+        are whole numbers reach the learner as text.
+    n_novel : int, "true" or None, default=None
+        Number of novel classes. None lets the learner find it. An int is handed to the learner in
+        every window. "true" hands it the true number.
+    resume : path or None, default=None
+        Run folder that keeps the records and the learner after each window. If it holds finished
+        windows, their records come first and a *copy* of the learner read from there goes on;
+        ``learner`` itself then stays as it is.
+    strategy : str, default="random"
+        Name of the strategy that chooses the instances to query, one of
+        :data:`cilf.query.STRATEGIES`.
+    propagate : float or None, default=None
+        Share of a cluster's answers that have to agree before the rest of the cluster gets the same
+        label, see :func:`cilf.query.propagate_answers`. None propagates no answers.
+
+    Yields
+    ------
+    WindowRecord
+        Scores of one window.
 
     What it does, but for the scores, the timing and the folder:
 

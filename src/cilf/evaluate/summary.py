@@ -13,16 +13,21 @@ from cilf.evaluate.metrics import mean
 def summarize(records: Records, joint: Records | None = None) -> dict[str, float]:
     """Summarize the records of a run.
 
-    Args:
-        records: The records of the run, one for each window.
-        joint: The records of the learner ``joint`` on the same stream. They add ``forgetting``.
+    Parameters
+    ----------
+    records : sequence of WindowRecord
+        Records of the run, one for each window.
+    joint : sequence of WindowRecord or None, default=None
+        Records of the learner ``joint`` on the same stream. They add ``forgetting``.
 
-    Returns:
-        By name: every metric of :data:`~cilf.evaluate.METRICS`, as the mean over the windows in
-        which it is defined or as it stands after the last window, and the totals ``n_windows``,
-        ``n_exact`` (windows whose number of novel classes was found exactly), ``n_queried``,
-        ``n_propagated``, ``propagated_right``, ``seconds_detect``, ``seconds_update`` and
-        ``seconds``. A value that no window defines is NaN.
+    Returns
+    -------
+    dict
+        Every metric of :data:`~cilf.evaluate.METRICS`, as the mean over the windows in which it is
+        defined or as it stands after the last window, and the totals ``n_windows``, ``n_exact``
+        (windows whose number of novel classes was found exactly), ``n_queried``, ``n_propagated``,
+        ``propagated_right``, ``seconds_detect``, ``seconds_update`` and ``seconds``. A value that
+        no window defines is NaN.
     """
     if joint is not None:
         _require_same_windows(records, joint)

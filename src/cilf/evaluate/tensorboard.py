@@ -18,21 +18,21 @@ SECONDS = ("seconds_detect", "seconds_update")
 
 
 def require_tensorboard() -> None:
-    """Refuse to go on where TensorBoard is not installed."""
+    """Raise if TensorBoard is not installed."""
     optional("tensorboard", extra="tensorboard", purpose=PURPOSE)
 
 
-def logged(records: Iterable[WindowRecord], folder: str | Path) -> Iterator[WindowRecord]:
-    """The same records, each written to a log in this folder as it comes.
+def log_records(records: Iterable[WindowRecord], folder: str | Path) -> Iterator[WindowRecord]:
+    """Yield the same records and write each to a log in this folder.
 
     The log is made anew, since a resumed run gives its finished records once more.
     """
     require_tensorboard()
-    made = optional("torch.utils.tensorboard", extra="tensorboard", purpose=PURPOSE)
-    return _logged(records, Path(folder), made.SummaryWriter)
+    module = optional("torch.utils.tensorboard", extra="tensorboard", purpose=PURPOSE)
+    return _write(records, Path(folder), module.SummaryWriter)
 
 
-def _logged(
+def _write(
     records: Iterable[WindowRecord], folder: Path, writer_class: Any
 ) -> Iterator[WindowRecord]:
     if folder.exists():
@@ -46,7 +46,7 @@ def _logged(
 
 
 def curves(record: WindowRecord) -> dict[str, float]:
-    """What is drawn of a record: the name of each curve and its value, where it has one."""
+    """The names of the curves of a record, and the values that are defined."""
     values = {f"scores/{name}": record.metric(name) for name, m in METRICS.items() if m.of_window}
     values |= {f"counts/{name}": getattr(record, name) for name in COUNTS}
     values |= {f"seconds/{name}": getattr(record, name) for name in SECONDS}

@@ -31,14 +31,21 @@ def propagate_answers(
     three answers and the most frequent one makes up at least ``purity`` of them. Queried instances
     keep their own answer.
 
-    Args:
-        detection: What the learner believes about the window.
-        rows: The rows of the window that were queried.
-        answers: The labels of these rows.
-        purity: The least share of the most frequent answer, above 0.0 and up to 1.0.
+    Parameters
+    ----------
+    detection : Detection
+        Detection of the window.
+    rows : sequence of int
+        Rows of the window that were queried.
+    answers : sequence of labels
+        Labels of these rows.
+    purity : float, default=0.8
+        Least share of the most frequent answer, above 0.0 and up to 1.0.
 
-    Returns:
-        The rows that have a label now, and their labels.
+    Returns
+    -------
+    rows, labels : arrays
+        Rows that have a label now, and their labels.
 
     >>> found = Detection(
     ...     novelty=np.ones(6), label=np.zeros(6, int), cluster=np.array([-1, 0, 0, 0, 0, 1]),
@@ -64,13 +71,18 @@ def propagate_answers(
 def name_clusters(detection: Detection, taken: Iterable[Label]) -> tuple[Ints, Array]:
     """Make up a name for each novel cluster: ``novel-1``, ``novel-2``, and so on.
 
-    Args:
-        detection: What the learner believes about the window.
-        taken: The names that are in use, those of ``learner.classes_`` and of
-            ``learner.former_names``. Numbers go on after the highest of them.
+    Parameters
+    ----------
+    detection : Detection
+        Detection of the window.
+    taken : iterable of labels
+        Names in use, those of ``learner.classes_`` and ``learner.former_names``. Numbers go on
+        after the highest of them.
 
-    Returns:
-        The rows of all instances believed novel, and the name of each one's cluster.
+    Returns
+    -------
+    rows, names : arrays
+        Rows of all instances believed novel, and the name of each one's cluster.
 
     >>> found = Detection(
     ...     novelty=np.ones(4), label=np.zeros(4, int), cluster=np.array([1, -1, 0, 1]),

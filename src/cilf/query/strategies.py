@@ -25,13 +25,19 @@ def choose_queries(
 ) -> Ints:
     """Choose the rows of a window whose labels to query, sorted.
 
-    Args:
-        detection: What the learner believes about the window.
-        query: A float is a share of the instances believed novel, from 0.0 to 1.0. An int is a
-            budget for each novel cluster. ``"self"`` queries none.
-        strategy: A name of the table ``STRATEGIES``.
-        seed: The seed of the random choices.
-        window: The index of the window. It makes the random choices of windows differ.
+    Parameters
+    ----------
+    detection : Detection
+        Detection of the window.
+    query : float, int or "self"
+        A float is a share of the instances believed novel, from 0.0 to 1.0. An int is a budget for
+        each novel cluster. "self" queries none.
+    strategy : str, default="random"
+        Name of a strategy of the table ``STRATEGIES``.
+    seed : int
+        Seed of the random choices.
+    window : int
+        Index of the window. It makes the random choices of windows differ.
 
     A share above 0 takes at least one instance, if any is believed novel. Every strategy but
     "random" takes the share of each cluster, and so at least one instance of each.
