@@ -16,7 +16,6 @@ from cilf import workflow
 from cilf.errors import BadInput
 from cilf.learners.iforest import IForest
 from cilf.workflow import ModelFolder
-from cilf.workflow.versions import LabelTable
 
 
 def names(folder: Path) -> list[str]:
@@ -45,12 +44,8 @@ def test_history_says_where_labels_came_from(named_points: Path) -> None:
     assert updated.about["labels"] == {"up": 30, "down": 30}
     assert (updated.about["note"], updated.about["forced"]) == ("first round", False)
     learned = model.labels(2)
-    assert sorted(learned.ids.tolist()) == sorted(
-        f"{name}-{i}" for name in ("up", "down") for i in range(30)
-    )
-    assert all(
-        i.startswith(label) for i, label in zip(learned.ids.tolist(), learned.labels, strict=True)
-    )
+    assert sorted(learned) == sorted(f"{name}-{i}" for name in ("up", "down") for i in range(30))
+    assert all(identity.startswith(label) for identity, label in learned.items())
 
 
 def test_rollback_goes_anywhere_and_removes_nothing(named_points: Path) -> None:
@@ -237,6 +232,6 @@ def test_add_takes_any_learner(tmp_path: Path) -> None:
     learner = IForest(n_estimators=5).fit([[0.0], [1.0], [5.0]], ["a", "a", "b"])
     model = ModelFolder(tmp_path / "model")
     with model.lock():
-        model.add(learner, "fit", {"data": "by hand"}, LabelTable(np.array(["1"]), np.array(["a"])))
+        model.add(learner, "fit", {"data": "by hand"}, {"1": "a"})
     assert ModelFolder.open(tmp_path / "model").learner().classes_.tolist() == ["a", "b"]
     assert len(model.id) == 32

@@ -14,6 +14,7 @@ from cilf.core.notices import warn_once
 from cilf.core.types import Label
 from cilf.data.options import Options
 from cilf.data.pixels import is_image
+from cilf.data.split import parse_split
 from cilf.errors import BadConfig, BadInput
 
 Kind = Literal["label", "image", "text", "number", "vector", "other"]
@@ -23,8 +24,6 @@ Content = tuple[tuple[str, ...], ContentKind]  # the columns, and what they hold
 USUAL_LABELS = ("label", "labels", "class", "target", "category", "y")
 USUAL_IDENTITIES = {"", "id", "index", "row", "unnamed: 0", "__index_level_0__"}  # pandas' too
 USUAL_SPLITS = {"split", "part"}
-TRAIN_PARTS = {"train", "training"}
-TEST_PARTS = {"test", "testing", "val", "valid", "validation"}
 N_PATHS_TRIED = 5  # paths of a column that may be missing before the table is refused
 
 
@@ -159,18 +158,6 @@ def _is_split(table: Table, column: str) -> bool:
     if column.strip().lower() not in USUAL_SPLITS or table.features[column].kind != "text":
         return False
     return all(parse_split(value) is not None for value in table.values(column))
-
-
-def parse_split(value: str | None) -> Literal["train", "test"] | None:
-    """Parse the name of a split; None if it is none.
-
-    >>> parse_split("Validation")
-    'test'
-    """
-    name = (value or "").strip().lower()
-    if name in TRAIN_PARTS:
-        return "train"
-    return "test" if name in TEST_PARTS else None
 
 
 def _is_identity(table: Table, column: str, options: Options) -> bool:

@@ -17,12 +17,10 @@ from cilf.data.images import EncodedImages, decode_dataset, decode_instances
 from cilf.data.options import Options
 from cilf.data.pixels import IMAGE_SUFFIXES, is_image
 from cilf.data.reader import Reader
-from cilf.data.split import hold_out
+from cilf.data.split import hold_out, parse_split
 from cilf.errors import BadInput
 
 CLUTTER = frozenset({"__macosx", "thumbs.db"})  # left behind by operating systems
-TRAIN = frozenset({"train", "training"})
-TEST = frozenset({"test", "testing", "val", "valid", "validation"})
 WHOLE_NUMBER = re.compile("0|[1-9][0-9]{0,17}")  # 18 digits fit in 64 bits
 REMEDY = "put the images of each class into a folder of its own"
 
@@ -123,8 +121,8 @@ def _shorten(names: Iterable[str]) -> str:
 
 
 def _is_split(images: Sequence[PurePath]) -> bool:
-    tops = {image.parts[0].lower() for image in images if len(image.parts) > 1}
-    return bool(tops) and tops <= TRAIN | TEST
+    tops = {image.parts[0] for image in images if len(image.parts) > 1}
+    return bool(tops) and None not in map(parse_split, tops)
 
 
 def _require_class_folders(path: Path, images: Sequence[PurePath], n_above: int) -> None:
@@ -172,7 +170,7 @@ def _to_labels(names: Sequence[str]) -> Array:
 
 def _find_test_images(path: Path, images: Sequence[PurePath]) -> Bools | None:
     """Find the images in a test folder; None if there is no such folder."""
-    in_test = np.array([image.parts[0].lower() in TEST for image in images])
+    in_test = np.array([parse_split(image.parts[0]) == "test" for image in images])
     if in_test.all():
         raise BadInput(
             f"{path} has images to test on ({images[0].parts[0]}) but none to train on: add a "

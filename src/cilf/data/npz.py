@@ -16,13 +16,11 @@ from cilf.core.types import Array
 from cilf.data.dataset import Dataset, Instances, Split
 from cilf.data.options import Options
 from cilf.data.reader import Reader
-from cilf.data.split import hold_out
+from cilf.data.split import hold_out, parse_split
 from cilf.errors import BadInput
 
 X_NAMES = {"x", "data", "image", "images", "features"}
 Y_NAMES = {"y", "label", "labels", "target", "targets"}
-PARTS = {"train": "train", "training": "train", "test": "test", "testing": "test"}
-PARTS |= dict.fromkeys(("val", "valid", "validation"), "val")
 
 
 def read_npz(path: Path, name: str, options: Options) -> Dataset:
@@ -99,8 +97,9 @@ def _arrays(path: Path) -> dict[tuple[str, str], Array]:
 
 def _role(key: str) -> tuple[str, str] | None:
     words = re.split("[_-]", key.lower())
-    parts = [PARTS[word] for word in words if word in PARTS]
-    names = [word for word in words if word not in PARTS]
+    splits = [(word, parse_split(word)) for word in words]
+    parts = ["val" if word.startswith("val") else split for word, split in splits if split]
+    names = [word for word, split in splits if split is None]
     if len(parts) > 1 or len(names) != 1 or names[0] not in X_NAMES | Y_NAMES:
         return None
     return "".join(parts), "x" if names[0] in X_NAMES else "y"

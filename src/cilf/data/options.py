@@ -12,17 +12,7 @@ SMALLEST = 4  # pixels a side
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Options of reading data.
-
-    Attributes:
-        label: the column of a table that holds the class; found by its name if None.
-        column: the column that holds the text or the image; found by its content if None.
-        columns: the columns of numbers that make an instance, in this order; all columns if None.
-        size: the side of resized images in pixels, or their shape, (h, w) in grey or (h, w, 3) in
-            colour; ``images.common_size`` if None.
-        skip_bad: leave out instances that cannot be read instead of refusing the data.
-        test_share: the share of each class that is held out if the data state no test split.
-    """
+    """The options of ``load_dataset`` and ``load_instances``, checked."""
 
     label: str | None = None
     column: str | None = None

@@ -1,12 +1,29 @@
-"""The choice of held-out rows, where the data do not state a test split."""
+"""Names of splits, and the choice of held-out rows where the data state no test split."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 import numpy as np
 
 from cilf.core.random import generator
 from cilf.core.types import Array, Bools
 from cilf.errors import BadInput
+
+TRAIN_NAMES = frozenset({"train", "training"})
+TEST_NAMES = frozenset({"test", "testing", "val", "valid", "validation"})
+
+
+def parse_split(name: str | None) -> Literal["train", "test"] | None:
+    """Parse the name of a split; None if it is none.
+
+    >>> parse_split("Validation")
+    'test'
+    """
+    plain = (name or "").strip().lower()
+    if plain in TRAIN_NAMES:
+        return "train"
+    return "test" if plain in TEST_NAMES else None
 
 
 def hold_out(y: Array, share: float, *, where: str) -> Bools:

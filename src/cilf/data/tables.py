@@ -25,7 +25,6 @@ from cilf.data.columns import (
     Table,
     choose_roles,
     locate_image,
-    parse_split,
     read_row_names,
     require_same_columns,
 )
@@ -34,7 +33,7 @@ from cilf.data.images import EncodedImages, decode_dataset, decode_instances
 from cilf.data.options import Options
 from cilf.data.pixels import Encoded
 from cilf.data.reader import Reader
-from cilf.data.split import hold_out
+from cilf.data.split import hold_out, parse_split
 from cilf.data.values import (
     Bad,
     read_labels,

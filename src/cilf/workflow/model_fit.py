@@ -16,7 +16,7 @@ from cilf.learners import make
 from cilf.workflow.comparison import Score
 from cilf.workflow.input_data import read_labelled
 from cilf.workflow.prediction import count_labels
-from cilf.workflow.versions import FIT, Event, LabelTable, ModelFolder
+from cilf.workflow.versions import FIT, Event, ModelFolder
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def fit(
         "data": str(data),
         "learner": made.name,
         "n_labels": len(dataset.train),
-        "labels": count_labels(dataset.train.y),
+        "labels": count_labels(dataset.train.y.tolist()),
         "new_classes": made.classes_.tolist(),
         "held_out": {label: score.to_json() for label, score in accuracy.items()},
         "columns": list(dataset.columns),
@@ -78,7 +78,8 @@ def fit(
     }
     with model.lock():
         _require_new(model, again)
-        event = model.add(made, FIT, about, LabelTable(dataset.train.ids, dataset.train.y))
+        labels = dict(zip(dataset.train.ids.tolist(), dataset.train.y.tolist(), strict=True))
+        event = model.add(made, FIT, about, labels)
     return FitResult(event, len(dataset.train), accuracy)
 
 

@@ -26,7 +26,7 @@ from cilf.workflow.comparison import (
 )
 from cilf.workflow.findings import Findings
 from cilf.workflow.prediction import count_labels
-from cilf.workflow.versions import UPDATE, Event, LabelTable, ModelFolder, combine_renames
+from cilf.workflow.versions import UPDATE, Event, ModelFolder, combine_renames
 
 TOLERANCE = 0.05  # accuracy that known classes may lose on average
 MOST_LISTED = 3
@@ -110,13 +110,13 @@ def update(
         if isinstance(data, Findings):
             named = _drop_learned(folder, data, named, former)
         X, learned = _select(data, named)
-        result = _learn(learner, X, learned.labels)
+        result = _learn(learner, X, np.array(list(learned.values()), dtype=str))
         forced = _check_losses(folder, result, tolerance, force)
         about = {
             "source": str(source),
             **_origin(data),
             "n_labels": result.n_labels,
-            "labels": count_labels(learned.labels),
+            "labels": count_labels(learned.values()),
             "new_classes": result.new_classes,
             "changes": [change.to_json() for change in result.changes],
             "forced": forced,
@@ -185,8 +185,7 @@ def _drop_learned(
     for event in folder.lineage():
         if event.about.get("findings") == findings.id:
             past = folder.labels(event.version)
-            names = (former.get(label, label) for label in past.labels.tolist())
-            known |= zip(past.ids.tolist(), names, strict=True)
+            known |= {identity: former.get(label, label) for identity, label in past.items()}
     fresh = {i: label for i, label in labels.items() if known.get(i.strip()) != label}
     if not fresh:
         raise BadInput(
@@ -200,8 +199,8 @@ def _drop_learned(
     return fresh
 
 
-def _select(data: Findings | Instances, labels: Labels) -> tuple[Array, LabelTable]:
-    """The labelled instances, in the order of the data."""
+def _select(data: Findings | Instances, labels: Labels) -> tuple[Array, Labels]:
+    """Select the labelled instances; both results are in the order of the data."""
     ids = data.assignments.ids if isinstance(data, Findings) else data.ids.astype(str)
     row_of = {identity: row for row, identity in enumerate(ids.tolist())}
     unknown = [repr(identity) for identity in labels if identity not in row_of]
@@ -213,8 +212,7 @@ def _select(data: Findings | Instances, labels: Labels) -> tuple[Array, LabelTab
         )
     rows = np.array(sorted(row_of[identity] for identity in labels), dtype=np.int64)
     X = data.instances(rows) if isinstance(data, Findings) else data.X[rows]
-    names = [labels[identity] for identity in ids[rows].tolist()]
-    return X, LabelTable(ids[rows], np.array(names, dtype=str))
+    return X, {identity: labels[identity] for identity in ids[rows].tolist()}
 
 
 def _origin(data: Findings | Instances) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +24,7 @@ class Predictions:
     @property
     def counts(self) -> dict[str, int]:
         """The number of instances of each class, the most frequent class first."""
-        return count_labels(self.labels)
+        return count_labels(self.labels.tolist())
 
     def to_csv(self) -> bytes:
         """A table with the columns identity and label."""
@@ -53,6 +54,6 @@ def predict(
     return Predictions(instances.ids, loaded.learner.predict(instances.X).astype(str))
 
 
-def count_labels(labels: Array) -> dict[str, int]:
+def count_labels(labels: Iterable[str]) -> dict[str, int]:
     """The number of instances of each label, the most frequent label first."""
-    return {str(label): count for label, count in Counter(labels.tolist()).most_common()}
+    return dict(Counter(labels).most_common())

@@ -27,10 +27,7 @@ from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from cilf.core.files import PENDING, explain_write_errors, make_folder, put_folder, replace_file
-from cilf.core.types import Array
 from cilf.data.spreadsheets import format_csv, read_sheet
 from cilf.errors import BadInput
 from cilf.learners import Learner, load
@@ -74,14 +71,6 @@ class Event:
     def makes_version(self) -> bool:
         """Whether the event made a new version."""
         return self.event != ROLLBACK
-
-
-@dataclass(frozen=True)
-class LabelTable:
-    """Labels by the identity of the instance."""
-
-    ids: Array  # (n,)
-    labels: Array  # (n,)
 
 
 class ModelFolder:
@@ -171,11 +160,10 @@ class ModelFolder:
         """Load the learner of a version; of the current one if None."""
         return load(self.version_path(self.current if number is None else number))
 
-    def labels(self, number: int) -> LabelTable:
-        """The labels that a version was trained on beyond those of its predecessor."""
-        rows = [row.cells for row in read_sheet(self.version_path(number) / LABELS).rows]
-        ids, labels = ([row[column] for row in rows] for column in ("identity", "label"))
-        return LabelTable(np.array(ids, dtype=str), np.array(labels, dtype=str))
+    def labels(self, number: int) -> dict[str, str]:
+        """The labels, by identity, that a version has learned beyond those of its predecessor."""
+        rows = read_sheet(self.version_path(number) / LABELS).rows
+        return {row.cells["identity"]: row.cells["label"] for row in rows}
 
     # ------------------------------------------------------------- changes
 
@@ -197,16 +185,15 @@ class ModelFolder:
             yield
 
     def add(
-        self, learner: Learner, event: str, about: Mapping[str, Any], labels: LabelTable
+        self, learner: Learner, event: str, about: Mapping[str, Any], labels: Mapping[str, str]
     ) -> Event:
         """Add a learner as the next version and make it current; call it inside ``lock``."""
         events = self.events() if self.exists() else []
         number = 1 + max((past.version for past in events), default=0)
-        rows = zip(labels.ids.tolist(), labels.labels.tolist(), strict=True)
         pending = self.path / VERSIONS / f"{number:04d}{PENDING}"
         with explain_write_errors(self.path):
             learner.save(pending)
-            replace_file(pending / LABELS, format_csv(("identity", "label"), rows))
+            replace_file(pending / LABELS, format_csv(("identity", "label"), labels.items()))
             put_folder(pending, self.version_path(number))
         own: dict[str, Any] = {}
         if event == FIT:
