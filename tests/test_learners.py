@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import re
 from functools import cache
 
 import pytest
 
 from cilf.checks import CHECKS, check_learner, run_check
 from cilf.core import validation
+from cilf.core.parameters import Part, defaults
 from cilf.learners import LEARNERS, Learner
 from cilf.learners.iforest import IForest
 
@@ -42,6 +46,36 @@ def test_every_learner_of_the_package_is_in_the_table() -> None:
         if found.__module__.startswith("cilf.learners.") and "name" in vars(found)
     }
     assert set(LEARNERS.values()) == ours
+
+
+def parts_of(owner: type) -> list[type]:
+    """The owner, and the types of its parts."""
+    parts = [type(value) for value in defaults(owner).values() if isinstance(value, Part)]
+    for alternatives in getattr(owner, "alternatives", {}).values():
+        parts += alternatives.values()
+    return [owner, *(inner for part in dict.fromkeys(parts) for inner in parts_of(part))]
+
+
+def repr_of(value: str) -> str:
+    """A part is written as a call, everything else as a literal."""
+    return value if value.endswith(")") else repr(ast.literal_eval(value))
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_every_parameter_is_documented_with_its_default(name: str) -> None:
+    for owner in parts_of(LEARNERS[name]):
+        listed = [c for c in owner.__mro__ if c is owner or c in LEARNERS.values()]
+        text = "\n".join(inspect.getdoc(c) or "" for c in listed)  # Joint has those of CILF
+        assert not [p for p in defaults(owner) if not re.search(rf"^{p} : \S", text, re.M)], owner
+        for parameter, value in re.findall(r"^(\w+) : .*default=(\S+)$", text, re.M):
+            assert repr(defaults(owner)[parameter]) == repr_of(value), (owner, parameter)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_constructors_and_inheritance_are_small(name: str) -> None:
+    assert all(len(defaults(owner)) <= 15 for owner in parts_of(LEARNERS[name]))
+    ours = [c for c in LEARNERS[name].__mro__ if c.__module__.startswith("cilf.")]
+    assert len(ours) <= 3
 
 
 def test_check_learner_runs_them_all() -> None:

@@ -395,7 +395,7 @@ class TakesLabelsForPositions(Toy):
         return np.sort(self.classes_)[self._predict(self._checked(X))]
 
 
-# ----------------------------------------------------------------- edges
+# ----------------------------------------------------------------- edge_cases
 
 
 class ScalesInPlace(Toy):

@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 
 from cilf import load
 from cilf.checks.data import NOVEL, task
-from cilf.checks.life import fitted
+from cilf.checks.trial import fit_copy
 from cilf.core.types import Array
 from cilf.errors import BadConfig
 from cilf.learners import IForest, Learner, OneSVM, SENCMaS
@@ -24,14 +24,14 @@ EMBEDDING: list[Learner] = [FOREST, OneSVM(features="embed"), SENCMaS(features="
 
 @pytest.fixture
 def forest() -> Learner:
-    return fitted(FOREST)
+    return fit_copy(FOREST)
 
 
 @pytest.mark.parametrize("learner", EMBEDDING, ids=lambda learner: learner.name)
 def test_embedded_instances_are_detected_learned_saved_and_loaded(
     learner: Learner, tmp_path: Path
 ) -> None:
-    data, learner = task(), fitted(learner)
+    data, learner = task(), fit_copy(learner)
     found = learner.detect(data.window.X)
     assert roc_auc_score(data.window.y == NOVEL, found.novelty) > 0.8
     learner.update(*data.answers)
@@ -51,7 +51,7 @@ def test_embedded_instances_are_detected_learned_saved_and_loaded(
 
 def test_vectors_are_embedded_too(tmp_path: Path) -> None:
     data = task("vectors")
-    learner = fitted(FOREST, "vectors")
+    learner = fit_copy(FOREST, "vectors")
     learner.save(tmp_path / "model")
     loaded = load(tmp_path / "model")
     assert learner.embed(data.fresh.X).shape[1] != data.fresh.X.shape[1]

@@ -33,5 +33,5 @@ def untouched() -> Callable[[], AbstractContextManager[None]]:
 
 
 @pytest.fixture
-def draws() -> torch.Generator:
+def rng() -> torch.Generator:
     return torch.Generator().manual_seed(0)

@@ -11,18 +11,18 @@ DOUBLE = torch.float64
 
 
 def layer(n_outputs: int = 2, seed: int = 0) -> nn.Linear:
-    draws = torch.Generator().manual_seed(seed)
+    rng = torch.Generator().manual_seed(seed)
     made = nn.Linear(3, n_outputs).double()
     with torch.no_grad():
         for weight in made.parameters():
-            weight.copy_(torch.randn(weight.shape, generator=draws, dtype=DOUBLE))
+            weight.copy_(torch.randn(weight.shape, generator=rng, dtype=DOUBLE))
     return made
 
 
 def importance(n_outputs: int = 2, seed: int = 0) -> dict[str, Tensor]:
-    draws = torch.Generator().manual_seed(100 + seed)
+    rng = torch.Generator().manual_seed(100 + seed)
     shapes = {"weight": (n_outputs, 3), "bias": (n_outputs,)}
-    return {k: torch.rand(shape, generator=draws, dtype=DOUBLE) for k, shape in shapes.items()}
+    return {k: torch.rand(shape, generator=rng, dtype=DOUBLE) for k, shape in shapes.items()}
 
 
 def direct_distance(anchors: Anchors, network: nn.Linear, n_outputs: int) -> float:
@@ -99,7 +99,7 @@ def test_a_pull_too_strong_for_single_precision_moves_nothing_that_does_not_matt
 def test_joined_anchors_pull_as_both_do() -> None:
     first = Anchors.of(layer(), importance())
     second = Anchors.of(layer(n_outputs=3, seed=1), importance(n_outputs=3, seed=1))
-    both = first.joined(second)
+    both = first.combine(second)
     constants = []
     for seed in (2, 3, 4):
         network = layer(n_outputs=4, seed=seed)
@@ -112,7 +112,7 @@ def test_joined_anchors_pull_as_both_do() -> None:
 def test_what_never_mattered_is_joined_without_trouble() -> None:
     nothing = {name: torch.zeros_like(values) for name, values in importance().items()}
     first, second = (Anchors.of(layer(seed=seed), nothing) for seed in (0, 1))
-    both = first.joined(second)
+    both = first.combine(second)
     assert torch.equal(both.weights["weight"], second.weights["weight"])
     assert torch.count_nonzero(both.importance["weight"]) == 0
 
@@ -120,17 +120,17 @@ def test_what_never_mattered_is_joined_without_trouble() -> None:
 def test_renewed_anchors_are_the_later_ones_and_what_mattered_fades() -> None:
     first = Anchors({"w": torch.tensor([1.0, 2.0])}, {"w": torch.tensor([4.0, 8.0])})
     later = Anchors({"w": torch.tensor([5.0, 6.0, 7.0])}, {"w": torch.tensor([1.0, 0.0, 3.0])})
-    renewed = first.renewed(later, decay=0.5)
+    renewed = first.renew(later, decay=0.5)
     assert renewed.weights["w"].tolist() == [5.0, 6.0, 7.0]
     assert renewed.importance["w"].tolist() == [3.0, 4.0, 3.0]
-    assert first.renewed(later).importance["w"].tolist() == [5.0, 8.0, 3.0]
+    assert first.renew(later).importance["w"].tolist() == [5.0, 8.0, 3.0]
 
 
 @pytest.mark.parametrize("matters", [importance(), None])
 def test_stored_anchors_come_back(matters: dict[str, Tensor] | None) -> None:
     anchors = Anchors.of(layer(), matters)
     arrays = anchors.arrays("one") | Anchors.of(layer(seed=1)).arrays("two")
-    back = Anchors.stored(arrays, "one", torch.device("cpu"))
+    back = Anchors.restore(arrays, "one", torch.device("cpu"))
     network = grow_layer(layer(seed=2), 3, seed=0).double()
     assert torch.equal(back.distance(network), anchors.distance(network))
     assert (back.importance is None) == (matters is None)

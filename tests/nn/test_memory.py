@@ -45,7 +45,7 @@ def test_rebalancing_gives_each_class_its_share_of_what_it_has(
     labels: list[int], size: int, seed: int
 ) -> None:
     memory = remembered(labels)
-    kept = memory.rebalanced(size, rng(seed))
+    kept = memory.rebalance(size, rng(seed))
     classes = sorted(set(labels))
     assert len(kept) <= size
     for label, quota in zip(classes, even_quotas(size, len(classes)), strict=True):
@@ -57,7 +57,7 @@ def test_rebalancing_gives_each_class_its_share_of_what_it_has(
 
 def test_rebalancing_is_random_and_seeded() -> None:
     memory = remembered([0] * 50 + [1] * 50)
-    first, again, other = (memory.rebalanced(10, rng(seed)).X for seed in (0, 0, 1))
+    first, again, other = (memory.rebalance(10, rng(seed)).X for seed in (0, 0, 1))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
 
@@ -65,7 +65,7 @@ def test_rebalancing_is_random_and_seeded() -> None:
 def test_every_instance_of_a_class_may_stay() -> None:
     memory = remembered([0] * 6 + [1] * 6)
     stayed = Counter(
-        int(row) for seed in range(300) for row in memory.rebalanced(4, rng(seed)).X[:, 0]
+        int(row) for seed in range(300) for row in memory.rebalance(4, rng(seed)).X[:, 0]
     )
     # 100 expected of each; five standard deviations are 41
     assert all(59 <= stayed[row] <= 141 for row in range(12))
@@ -74,12 +74,12 @@ def test_every_instance_of_a_class_may_stay() -> None:
 def test_an_empty_memory_stays_empty() -> None:
     empty = Memory.empty(np.ones((3, 4, 4), dtype=np.uint8))
     assert (empty.X.shape, empty.X.dtype, len(empty)) == ((0, 4, 4), np.uint8, 0)
-    assert len(empty.rebalanced(10, rng())) == 0
+    assert len(empty.rebalance(10, rng())) == 0
 
 
 def test_joining_keeps_the_type_and_shares_nothing() -> None:
     X = np.ones((3, 4, 4), dtype=np.uint8)
-    joined = Memory.empty(X).joined(X, np.array([0, 1, 1]))
+    joined = Memory.empty(X).combine(X, np.array([0, 1, 1]))
     X[:] = 9
     assert joined.X.dtype == np.uint8
     assert joined.X.max() == 1

@@ -7,7 +7,7 @@ attribute ``expected_failures``, and is then held to failing it.
 
 from __future__ import annotations
 
-from cilf.checks import api, behaviour, blindness, edges, output, state
+from cilf.checks import api, behaviour, blindness, edge_cases, output, state
 from cilf.checks.check import Check, CheckFailed, name_of
 from cilf.core import validation
 from cilf.learners.base import Learner
@@ -43,14 +43,14 @@ CHECKS: dict[str, Check] = {
         output.check_classes_in_order_of_arrival,
         output.check_remembered_was_told,
         output.check_labels_are_names,
-        edges.check_read_only_inputs,
-        edges.check_window_of_one,
-        edges.check_window_of_novel_instances,
-        edges.check_window_of_equal_instances,
-        edges.check_class_of_two_instances,
-        edges.check_update_with_known_classes,
-        edges.check_update_with_undetected_class,
-        edges.check_constant_features,
+        edge_cases.check_read_only_inputs,
+        edge_cases.check_window_of_one,
+        edge_cases.check_window_of_novel_instances,
+        edge_cases.check_window_of_equal_instances,
+        edge_cases.check_class_of_two_instances,
+        edge_cases.check_update_with_known_classes,
+        edge_cases.check_update_with_undetected_class,
+        edge_cases.check_constant_features,
         behaviour.check_novel_looks_novel,
         behaviour.check_new_class_is_recognised,
         behaviour.check_old_classes_are_kept,

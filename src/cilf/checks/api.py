@@ -13,7 +13,7 @@ from sklearn.base import clone
 from cilf.checks.check import check, require
 from cilf.checks.compare import require_same_state, state_of
 from cilf.checks.data import task
-from cilf.checks.life import fitted, life
+from cilf.checks.trial import fit_copy, keep_trial
 from cilf.errors import NotFitted
 from cilf.learners.base import Learner
 
@@ -44,14 +44,14 @@ def check_init_only_stores(learner: Learner) -> None:
 @check
 def check_parameters_stay(learner: Learner) -> None:
     """fit, detect and update leave every parameter as it was given."""
-    changed = life(learner).changed_parameters
+    changed = keep_trial(learner).changed_parameters
     require(not changed, f"parameters were changed: {', '.join(changed)}")
 
 
 @check
 def check_clone_is_fresh(learner: Learner) -> None:
     """A clone of a fitted learner has its parameters and is not fitted."""
-    original = fitted(learner)
+    original = fit_copy(learner)
     copied = clone(original)
     require(type(copied) is type(original), f"the clone is a {type(copied).__name__}")
     same = repr(copied.get_params()) == repr(original.get_params())
@@ -101,6 +101,6 @@ def check_fit_and_update_return_self(learner: Learner) -> None:
 def check_fit_starts_afresh(learner: Learner) -> None:
     """A second fit forgets the first and every update since."""
     data = task()
-    once = fitted(learner)
-    again = fitted(learner).update(*data.answers).fit(*data.initial)
+    once = fit_copy(learner)
+    again = fit_copy(learner).update(*data.answers).fit(*data.initial)
     require_same_state(state_of(once), again, "an earlier fit and update")

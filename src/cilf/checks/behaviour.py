@@ -7,7 +7,7 @@ from sklearn.metrics import roc_auc_score
 
 from cilf.checks.check import check, require
 from cilf.checks.data import NOVEL, task
-from cilf.checks.life import life
+from cilf.checks.trial import keep_trial
 from cilf.core import Detection, Labelled
 from cilf.core.types import Array
 from cilf.learners.base import Learner
@@ -22,7 +22,7 @@ LEAST_LOSS_OF_NOVELTY = 0.1
 @check
 def check_novel_looks_novel(learner: Learner) -> None:
     """Before the update, instances of the novel class look more novel than known ones."""
-    seen = _auroc(life(learner).found, task().window)
+    seen = _auroc(keep_trial(learner).found, task().window)
     require(seen >= LEAST_AUROC, f"the AUROC of novelty is {seen:.2f}, below {LEAST_AUROC}")
 
 
@@ -30,7 +30,7 @@ def check_novel_looks_novel(learner: Learner) -> None:
 def check_new_class_is_recognised(learner: Learner) -> None:
     """After the update, new instances of the learned class get its name."""
     truth = task().fresh.y
-    seen = _accuracy(life(learner).predicted, truth, truth == NOVEL)
+    seen = _accuracy(keep_trial(learner).predicted, truth, truth == NOVEL)
     enough = seen >= LEAST_NEW_ACCURACY
     require(
         enough, f"{seen:.0%} of the learned class is recognised, below {LEAST_NEW_ACCURACY:.0%}"
@@ -41,7 +41,7 @@ def check_new_class_is_recognised(learner: Learner) -> None:
 def check_old_classes_are_kept(learner: Learner) -> None:
     """After the update, new instances of the first classes still get their names."""
     truth = task().fresh.y
-    seen = _accuracy(life(learner).predicted, truth, truth != NOVEL)
+    seen = _accuracy(keep_trial(learner).predicted, truth, truth != NOVEL)
     enough = seen >= LEAST_OLD_ACCURACY
     require(enough, f"{seen:.0%} of the old classes is recognised, below {LEAST_OLD_ACCURACY:.0%}")
 
@@ -49,8 +49,8 @@ def check_old_classes_are_kept(learner: Learner) -> None:
 @check
 def check_learned_class_looks_less_novel(learner: Learner) -> None:
     """Once a class is learned, its instances look less novel than they did."""
-    before = _auroc(life(learner).found, task().window)
-    after = _auroc(life(learner).found_later, task().fresh)
+    before = _auroc(keep_trial(learner).found, task().window)
+    after = _auroc(keep_trial(learner).found_later, task().fresh)
     seen = f"the AUROC of the learned class's novelty was {before:.2f} and is {after:.2f}"
     require(after <= before - LEAST_LOSS_OF_NOVELTY, seen)
 

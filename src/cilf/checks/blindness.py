@@ -9,7 +9,7 @@ import numpy as np
 from cilf.checks.check import check
 from cilf.checks.compare import require_same, require_same_detection
 from cilf.checks.data import task
-from cilf.checks.life import life, live
+from cilf.checks.trial import keep_trial, run_trial
 from cilf.core import Labelled
 from cilf.core.types import Array
 from cilf.learners.base import Learner
@@ -26,7 +26,7 @@ def check_blind_to_hidden_truth(learner: Learner) -> None:
     """Instances that carry a (wrong) truth with them are judged as those that carry none."""
     data = task()
     overheard = data._replace(window=_overheard(data.window), fresh=_overheard(data.fresh))
-    blind, tempted = life(learner), live(learner, overheard, generators=987654321)
+    blind, tempted = keep_trial(learner), run_trial(learner, overheard, generators=987654321)
     when = "when the truth that was never asked for can be overheard"
     require_same_detection(blind.found, tempted.found, when)
     require_same_detection(blind.found_later, tempted.found_later, when)

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from cilf.checks.check import check, require
 from cilf.checks.compare import require_same
 from cilf.checks.data import LATER, NOVEL, forms, task
-from cilf.checks.life import fitted, life
+from cilf.checks.trial import fit_copy, keep_trial
 from cilf.core import Detection
 from cilf.core.types import Array
 from cilf.learners.base import Learner
@@ -24,7 +24,7 @@ NAMINGS: dict[str, dict[int, int | str]] = {
 @check
 def check_labels_are_known(learner: Learner) -> None:
     """predict and detect only answer with classes the learner knows, before and after an update."""
-    lived = life(learner)
+    lived = keep_trial(learner)
     before, after = lived.classes
     _require_known(lived.found.label, before, "detect")
     _require_known(lived.found_later.label, after, "detect after an update")
@@ -42,7 +42,7 @@ def _require_known(labels: Array, classes: Array, method: str) -> None:
 def check_detection_is_well_formed(learner: Learner) -> None:
     """A detection has one finite value of the right type for each instance of the window."""
     for form in forms(learner):
-        data, lived = task(form), life(learner, form)
+        data, lived = task(form), keep_trial(learner, form)
         require_well_formed(lived.found, len(data.window.X))
         require_well_formed(lived.found_later, len(data.fresh.X))
 
@@ -68,7 +68,7 @@ def check_embedding_is_well_formed(learner: Learner) -> None:
     """embed gives one finite float32 vector for each instance."""
     for form in forms(learner):
         X = task(form).window.X
-        _require_vectors(fitted(learner, form).embed(X), len(X))
+        _require_vectors(fit_copy(learner, form).embed(X), len(X))
 
 
 def _require_vectors(embedding: Array, n: int) -> None:
@@ -82,7 +82,7 @@ def _require_vectors(embedding: Array, n: int) -> None:
 def check_n_novel_is_respected(learner: Learner) -> None:
     """Asked for k novel classes, detect gives k clusters that are not empty."""
     X = task().window.X
-    learner = fitted(learner)
+    learner = fit_copy(learner)
     for k in (0, 1, 3):
         found = learner.detect(X, n_novel=k)
         require(found.n_novel == k, f"asked for {k} novel classes, n_novel is {found.n_novel}")
@@ -93,7 +93,7 @@ def check_n_novel_is_respected(learner: Learner) -> None:
 @check
 def check_predict_one_by_one(learner: Learner) -> None:
     """An instance gets the same label alone and in a batch."""
-    learner, X = fitted(learner), task().fresh.X
+    learner, X = fit_copy(learner), task().fresh.X
     alone = [learner.predict(X[i : i + 1])[0] for i in range(len(X))]
     require_same(learner.predict(X), np.array(alone), "predict one by one and all at once")
 
@@ -101,7 +101,7 @@ def check_predict_one_by_one(learner: Learner) -> None:
 @check
 def check_embed_one_by_one(learner: Learner) -> None:
     """An instance has the same embedding alone and in a batch."""
-    learner, X = fitted(learner), task().fresh.X
+    learner, X = fit_copy(learner), task().fresh.X
     together = learner.embed(X)
     alone = np.concatenate([learner.embed(X[i : i + 1]) for i in range(len(X))])
     worst = float(np.abs(together - alone).max() / max(np.abs(together).max(), 1e-12))
@@ -129,7 +129,7 @@ def _require_classes(learner: Learner, expected: list[int]) -> None:
 @check
 def check_remembered_was_told(learner: Learner) -> None:
     """What a learner remembers, before and after an update, is what it was told."""
-    data, learner = task(), fitted(learner)
+    data, learner = task(), fit_copy(learner)
     parts = zip((*data.initial.X, *data.answers.X), (*data.initial.y, *data.answers.y), strict=True)
     told = {X.tobytes(): y.item() for X, y in parts}
     for _ in range(2):
@@ -146,7 +146,7 @@ def check_remembered_was_told(learner: Learner) -> None:
 @check
 def check_labels_are_names(learner: Learner) -> None:
     """Other names for the classes change the names in the answers and nothing else."""
-    lived = life(learner)
+    lived = keep_trial(learner)
     plain = {
         "the label of detect": lived.found.label.tolist(),
         "the cluster of detect": lived.found.cluster.tolist(),

@@ -21,7 +21,7 @@ from cilf.checks.compare import (
     state_of,
 )
 from cilf.checks.data import forms, task
-from cilf.checks.life import fitted, life, live
+from cilf.checks.trial import fit_copy, keep_trial, run_trial
 from cilf.core.types import Array
 from cilf.errors import BadInput
 from cilf.learners import load
@@ -34,7 +34,7 @@ MEMORY_SIZE = 30
 @check
 def check_detect_is_pure(learner: Learner) -> None:
     """detect, predict and embed leave the learner as it was."""
-    learner = fitted(learner)
+    learner = fit_copy(learner)
     data = task()
     before, predicted = state_of(learner), learner.predict(data.fresh.X)
     learner.detect(data.window.X)
@@ -48,21 +48,21 @@ def check_detect_is_pure(learner: Learner) -> None:
 def check_inputs_stay(learner: Learner) -> None:
     """No method writes into the arrays it is handed."""
     for form in forms(learner):
-        changed = life(learner, form).changed_inputs
+        changed = keep_trial(learner, form).changed_inputs
         require(not changed, f"{', '.join(changed)} was changed ({form})")
 
 
 @check
 def check_generators_untouched(learner: Learner) -> None:
     """The global random generators are, after every method, where they were before."""
-    moved = life(learner).moved_generators
+    moved = keep_trial(learner).moved_generators
     require(not moved, f"the global generator of {' and '.join(moved)} was moved")
 
 
 @check
 def check_same_seed_same_result(learner: Learner) -> None:
     """Two learners with one seed do the same, wherever the global generators stand."""
-    one, other = life(learner), live(learner, task(), generators=54321)
+    one, other = keep_trial(learner), run_trial(learner, task(), generators=54321)
     require_same_detection(one.found, other.found, "the second time, with the same seed")
     require_same(one.predicted, other.predicted, "predict with the same seed")
     require(one.state == other.state, "the same seed leads to another state")
@@ -87,7 +87,7 @@ def check_saved_goes_on_the_same(learner: Learner) -> None:
     """A loaded learner detects, learns and predicts exactly as the saved one does."""
     for form in forms(learner):
         data = task(form)
-        saved = fitted(learner, form).update(*data.answers)
+        saved = fit_copy(learner, form).update(*data.answers)
         loaded = saved_and_loaded(saved)
         require(repr(loaded) == repr(saved), f"{saved!r} was saved, {loaded!r} was loaded")
         require_same_state(state_of(saved), loaded, f"saving and loading ({form})")
@@ -112,7 +112,7 @@ def saved_and_loaded(learner: Learner) -> Learner:
 def check_rename_changes_names_only(learner: Learner) -> None:
     """rename returns self; order, predictions and what comes later stay, here and when saved."""
     data = task()
-    plain, renamed = fitted(learner), fitted(learner)
+    plain, renamed = fit_copy(learner), fit_copy(learner)
     other = {label: label + 100 for label in plain.classes_.tolist()[1:]}
     require(renamed.rename(other) is renamed, "rename does not return the learner")
     renamed = saved_and_loaded(renamed)
@@ -152,7 +152,7 @@ def _size(learner: Learner) -> int:
 @check
 def check_bad_input_is_refused(learner: Learner) -> None:
     """Input that cannot be used raises BadInput, and the message names the argument."""
-    learner = fitted(learner)
+    learner = fit_copy(learner)
     for what, argument, call in bad_calls(learner):
         try:
             call()
@@ -166,7 +166,7 @@ def check_bad_input_is_refused(learner: Learner) -> None:
 @check
 def check_bad_input_changes_nothing(learner: Learner) -> None:
     """Input that is refused leaves the learner as it was."""
-    learner = fitted(learner)
+    learner = fit_copy(learner)
     data = task()
     before, predicted = state_of(learner), learner.predict(data.fresh.X)
     for what, _, call in bad_calls(learner):

@@ -142,8 +142,8 @@ class ClassifierLearner(Learner):
         return Task(
             network=copy.deepcopy(self._network),
             architecture=self._architecture | {"embedding_size": n_classes},
-            labelled=Memory(X[train], y[train]).joined(self._memory.X, self._memory.y),
-            held_out=self._calibration.joined(X[aside], y[aside]),
+            labelled=Memory(X[train], y[train]).combine(self._memory.X, self._memory.y),
+            held_out=self._calibration.combine(X[aside], y[aside]),
             settings=self.training.settings(self.update_epochs, self.training.update_learning_rate),
             rng=rng,
             seed=self.seed,
@@ -160,7 +160,7 @@ class ClassifierLearner(Learner):
     def _finish(self, task: Task, *, replay: bool = True) -> None:
         """Take over the network and the data of a task; ``replay`` keeps a memory for updates."""
         self._network, self._architecture = task.network, task.architecture
-        self._memory = task.labelled.rebalanced(self.memory_size if replay else 0, task.rng)
+        self._memory = task.labelled.rebalance(self.memory_size if replay else 0, task.rng)
         self._calibration = task.held_out
 
     def _choose_architecture(self, n_classes: int) -> dict[str, Any]:
@@ -222,8 +222,8 @@ class ClassifierLearner(Learner):
         self._architecture = restore_architecture(plain["architecture"], self.backbone)
         self._network = self._make_network(self._inner_shape, self._architecture)
         load_weights(self._network, arrays, NETWORK)
-        self._memory = Memory.stored(arrays, "memory")
-        self._calibration = Memory.stored(arrays, "calibration")
+        self._memory = Memory.restore(arrays, "memory")
+        self._calibration = Memory.restore(arrays, "calibration")
 
 
 def compute_outputs(network: Network, X: Array) -> tuple[Tensor, Tensor]:

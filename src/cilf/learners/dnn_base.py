@@ -37,7 +37,7 @@ class DNNBase(ClassifierLearner):
         Number of passes over the data in the initial training.
     update_epochs : int, default=15
         Number of passes over the data in an update.
-    training : Training
+    training : Training, default=Training()
         Optimiser and batches; see :class:`cilf.nn.training.Training`.
     accepted_share : float, default=0.95
         Share of the held-out known instances whose novelty stays below the threshold.
@@ -47,7 +47,7 @@ class DNNBase(ClassifierLearner):
         Largest number of labelled instances that an update trains on again, with ``replay``.
     replay : bool, default=False
         Whether an update trains on a memory too. Without it only held-out instances are kept.
-    clustering : NovelClustering
+    clustering : NovelClustering, default=NovelClustering()
         Clustering of the novel instances; see
         :class:`cilf.learners.novel_clustering.NovelClustering`.
 

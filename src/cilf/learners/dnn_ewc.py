@@ -64,7 +64,7 @@ class Consolidation(Part):
         x, labels = task.tensors()
         importance = diagonal_fisher(
             task.network, x, labels if self.fisher_labels == "true" else None,
-            generator=task.generator("fisher"), n_most=self.fisher_size,
+            generator=task.generator("fisher"), max_instances=self.fisher_size,
         )  # fmt: skip
         if self.fisher_clip is not None:
             importance = {k: v.clamp(max=self.fisher_clip) for k, v in importance.items()}
@@ -73,8 +73,8 @@ class Consolidation(Part):
     def accumulate(self, earlier: Anchors, newest: Anchors) -> Anchors:
         """The anchors of all windows."""
         if self.mode == "separate":
-            return earlier.joined(newest)
-        return earlier.renewed(newest, self.decay)
+            return earlier.combine(newest)
+        return earlier.renew(newest, self.decay)
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -86,7 +86,7 @@ class DNNEWC(ClassifierLearner):
 
     Parameters
     ----------
-    consolidation : Consolidation
+    consolidation : Consolidation, default=Consolidation()
         Penalty on moving important weights.
     seed : int, default=0
         Seed of everything that is random.
@@ -102,7 +102,7 @@ class DNNEWC(ClassifierLearner):
         Number of passes over the data in the initial training.
     update_epochs : int, default=15
         Number of passes over the data in an update.
-    training : Training
+    training : Training, default=Training()
         Optimiser and batches; see :class:`cilf.nn.training.Training`.
     accepted_share : float, default=0.95
         Share of the held-out known instances whose novelty stays below the threshold.
@@ -112,7 +112,7 @@ class DNNEWC(ClassifierLearner):
         Largest number of labelled instances that an update trains on again, with ``replay``.
     replay : bool, default=False
         Whether an update trains on a memory too. Without it only held-out instances are kept.
-    clustering : NovelClustering
+    clustering : NovelClustering, default=NovelClustering()
         Clustering of the novel instances; see
         :class:`cilf.learners.novel_clustering.NovelClustering`.
 
@@ -173,4 +173,4 @@ class DNNEWC(ClassifierLearner):
 
     def _set_state(self, arrays: Arrays, plain: Mapping[str, Any]) -> None:
         super()._set_state(arrays, plain)
-        self._anchors = Anchors.stored(arrays, ANCHORS, self._network.device)
+        self._anchors = Anchors.restore(arrays, ANCHORS, self._network.device)

@@ -76,7 +76,7 @@ class Embedder:
         return {"mean": self.mean, "std": self.std} | weights
 
     @classmethod
-    def stored(cls, arrays: Arrays, shape: tuple[int, ...], *, seed: int) -> Self:
+    def restore(cls, arrays: Arrays, shape: tuple[int, ...], *, seed: int) -> Self:
         """The embedder that ``arrays`` gave, of instances of this shape."""
         network = None
         if f"{NETWORK}.head.bias" in arrays:

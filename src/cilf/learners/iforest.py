@@ -40,7 +40,7 @@ class IForest(Learner):
         "sentence:NAME-OR-FOLDER" for texts. "auto" is "minilm" for texts and "raw" otherwise.
     memory_size : int, default=2000
         Largest number of labelled instances in the memory.
-    clustering : NovelClustering
+    clustering : NovelClustering, default=NovelClustering()
         Clustering of the novel instances.
     n_estimators : int, default=100
         Number of trees.
@@ -129,7 +129,7 @@ class IForest(Learner):
             "random_state": derived_seed(self.seed, "forest"),
         }
         self._grow(sample, settings)
-        self._memory = Memory(X, y).rebalanced(self.memory_size, rng)
+        self._memory = Memory(X, y).rebalance(self.memory_size, rng)
 
     def _grow(self, sample: Array, settings: Mapping[str, Any]) -> None:
         self._sample, self._settings = sample, dict(settings)
@@ -137,7 +137,7 @@ class IForest(Learner):
 
     def _update(self, X: Array, y: Ints, n_classes: int) -> None:
         rng = generator(self.seed, "update", self._n_updates)
-        self._memory = self._memory.joined(X, y).rebalanced(self.memory_size, rng)
+        self._memory = self._memory.combine(X, y).rebalance(self.memory_size, rng)
 
     def _detect(self, X: Array, n_novel: int | None) -> Detection:
         z = self._embed(X)
@@ -163,6 +163,6 @@ class IForest(Learner):
         return arrays | self._embedder.arrays(), {"forest": self._settings}
 
     def _set_state(self, arrays: Arrays, plain: Mapping[str, Any]) -> None:
-        self._embedder = Embedder.stored(arrays, self._inner_shape, seed=self.seed)
+        self._embedder = Embedder.restore(arrays, self._inner_shape, seed=self.seed)
         self._grow(arrays["sample"], plain["forest"])
-        self._memory = Memory.stored(arrays, "memory")
+        self._memory = Memory.restore(arrays, "memory")

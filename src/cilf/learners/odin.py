@@ -47,7 +47,7 @@ class ODIN(ClassifierLearner):
         Number of passes over the data in the initial training.
     update_epochs : int, default=15
         Number of passes over the data in an update.
-    training : Training
+    training : Training, default=Training()
         Optimiser and batches; see :class:`cilf.nn.training.Training`.
     accepted_share : float, default=0.95
         Share of the held-out known instances whose novelty stays below the threshold.
@@ -55,7 +55,7 @@ class ODIN(ClassifierLearner):
         Number of labelled instances of each class that are held out of training for the threshold.
     memory_size : int, default=2000
         Largest number of labelled instances that an update trains on again.
-    clustering : NovelClustering
+    clustering : NovelClustering, default=NovelClustering()
         Clustering of the novel instances; see
         :class:`cilf.learners.novel_clustering.NovelClustering`.
 

@@ -37,7 +37,7 @@ class OneSVM(Learner):
         "sentence:NAME-OR-FOLDER" for texts. "auto" is "minilm" for texts and "raw" otherwise.
     memory_size : int, default=2000
         Largest number of known instances that an update fits the machines to again.
-    clustering : NovelClustering
+    clustering : NovelClustering, default=NovelClustering()
         Clustering of the novel instances.
     kernel : {"rbf", "linear", "poly", "sigmoid"}, default="rbf"
         Kernel of the machines. "poly" has degree 3.
@@ -106,8 +106,8 @@ class OneSVM(Learner):
 
     def _update(self, X: Array, y: Ints, n_classes: int) -> None:
         rng = generator(self.seed, "update", self._n_updates)
-        memory = self._sample.rebalanced(self.memory_size, rng)
-        self._fit_machines(memory.joined(X, y), rng)
+        memory = self._sample.rebalance(self.memory_size, rng)
+        self._fit_machines(memory.combine(X, y), rng)
 
     def _fit_machines(self, labelled: Memory, rng: np.random.Generator) -> None:
         sample = labelled.rows(sample_rows(labelled.y, self.class_size, rng))
@@ -145,8 +145,8 @@ class OneSVM(Learner):
         return arrays, {"machines": self._settings}
 
     def _set_state(self, arrays: Arrays, plain: Mapping[str, Any]) -> None:
-        self._embedder = Embedder.stored(arrays, self._inner_shape, seed=self.seed)
-        self._set_machines(Memory.stored(arrays, "sample"), plain["machines"])
+        self._embedder = Embedder.restore(arrays, self._inner_shape, seed=self.seed)
+        self._set_machines(Memory.restore(arrays, "sample"), plain["machines"])
 
 
 @dataclass(frozen=True)

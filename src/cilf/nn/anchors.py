@@ -70,7 +70,7 @@ class Anchors:
         """The step of training that pulls a network to the anchors, with this weight."""
         return lambda step: self.pull(network, weight * step)
 
-    def joined(self, later: Anchors) -> Anchors:
+    def combine(self, later: Anchors) -> Anchors:
         """Anchors whose distance is that of these and of ``later`` ones together.
 
         It differs from the sum of the two by a constant: a sum of two parabolas is one, whose
@@ -81,24 +81,24 @@ class Anchors:
         ...     Anchors({"w": torch.tensor([at])}, {"w": torch.tensor([matters])})
         ...     for at, matters in [(2.0, 1.0), (6.0, 3.0)]
         ... )
-        >>> both = one.joined(three)
+        >>> both = one.combine(three)
         >>> both.weights["w"].item(), both.importance["w"].item()
         (5.0, 4.0)
         """
-        sums = self.renewed(later).importance or {}
+        sums = self.renew(later).importance or {}
         weights = {}
         for name, anchor in later.weights.items():
-            before = _grown(self.weights.get(name), anchor)
+            before = _pad_like(self.weights.get(name), anchor)
             share = later._importance(name) / sums[name]  # 0 / 0 where nothing has mattered yet
             weights[name] = before.lerp(anchor, torch.where(sums[name] > 0, share, 1.0))
         return Anchors(weights, sums)
 
-    def renewed(self, later: Anchors, decay: float = 1.0) -> Anchors:
+    def renew(self, later: Anchors, decay: float = 1.0) -> Anchors:
         """The ``later`` anchors; what has mattered until then goes on, times ``decay``."""
         sums = {}
         for name, anchor in later.weights.items():
             before = self._importance(name) if name in self.weights else None
-            sums[name] = decay * _grown(before, anchor) + later._importance(name)
+            sums[name] = decay * _pad_like(before, anchor) + later._importance(name)
         return Anchors(later.weights, sums)
 
     def arrays(self, name: str) -> dict[str, Array]:
@@ -111,7 +111,7 @@ class Anchors:
         }
 
     @classmethod
-    def stored(cls, arrays: Mapping[str, Array], name: str, device: torch.device) -> Anchors:
+    def restore(cls, arrays: Mapping[str, Array], name: str, device: torch.device) -> Anchors:
         """The anchors that are stored under this name."""
 
         def of_kind(kind: str) -> dict[str, Tensor]:
@@ -142,7 +142,7 @@ def _corner(anchor: Tensor) -> tuple[slice, ...]:
     return tuple(slice(n) for n in anchor.shape)
 
 
-def _grown(values: Tensor | None, like: Tensor) -> Tensor:
+def _pad_like(values: Tensor | None, like: Tensor) -> Tensor:
     """These values in a tensor of that shape, and zeros where it has grown."""
     grown = torch.zeros_like(like)
     if values is not None:

@@ -103,14 +103,14 @@ def make_backbone(
     if callable(backbone):
         return _own(backbone, shape)
     if pretrained.is_tuned(backbone):
-        return _tuned(backbone, shape, width)
-    factory = BACKBONES[_resolved(backbone, shape)]
+        return _make_tuned(backbone, shape, width)
+    factory = BACKBONES[_resolve(backbone, shape)]
     if width is None:
         return factory(shape)
     return factory(shape, validation.whole_number("width", width, least=1))
 
 
-def _resolved(backbone: str, shape: tuple[int, ...]) -> str:
+def _resolve(backbone: str, shape: tuple[int, ...]) -> str:
     """The entry of ``BACKBONES`` that serves instances of this shape."""
     is_vector = len(shape) == 1
     if pretrained.is_frozen(backbone):
@@ -126,7 +126,7 @@ def _resolved(backbone: str, shape: tuple[int, ...]) -> str:
     return validation.one_of("backbone for vectors", name, ["mlp"]) if is_vector else name
 
 
-def _tuned(backbone: str, shape: tuple[int, ...], width: int | None) -> nn.Module:
+def _make_tuned(backbone: str, shape: tuple[int, ...], width: int | None) -> nn.Module:
     source = pretrained.tuned_source(backbone)
     if len(shape) != 3 or shape[0] not in (1, 3):
         raise BadConfig(

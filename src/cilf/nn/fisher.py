@@ -13,47 +13,47 @@ def diagonal_fisher(
     labels: Tensor | None = None,
     *,
     generator: torch.Generator,
-    n_most: int | None = None,
+    max_instances: int | None = None,
 ) -> dict[str, Tensor]:
     """Mean over instances of the squared gradient of log p(label | x), for each weight by name.
 
     Every instance has a gradient of its own: the square of a mean gradient would be near 0 where
     training has ended. ``labels`` are the true ones; None draws one for each instance from what
     the network itself says, which estimates the expectation that the Fisher matrix is defined by.
-    With ``n_most``, a random part of that many instances stands for all. The network is in
+    With ``max_instances``, a random part of that many instances stands for all. The network is in
     evaluation mode meanwhile and comes back as it was; a weight without influence gets 0, as do all
     without instances.
 
     >>> layer = nn.Linear(1, 2, bias=False)
     >>> _ = nn.init.zeros_(layer.weight)  # both classes have p = 1/2: (x (1 - p)) ** 2 = 9 / 4
-    >>> draws = torch.Generator().manual_seed(0)
-    >>> diagonal_fisher(layer, torch.tensor([[3.0]]), generator=draws)["weight"].flatten().tolist()
+    >>> rng = torch.Generator().manual_seed(0)
+    >>> diagonal_fisher(layer, torch.tensor([[3.0]]), generator=rng)["weight"].flatten().tolist()
     [2.25, 2.25]
     """
     weights = dict(network.named_parameters())
     sums = {name: torch.zeros_like(weight) for name, weight in weights.items()}
-    chosen = _chosen(len(x), n_most, generator)
+    rows = _choose_rows(len(x), max_instances, generator)
     was_training = network.training
     network.eval()
-    for row in chosen:
+    for row in rows:
         log_p = F.log_softmax(network(x[row : row + 1]), dim=1)[0]
-        label = _drawn(log_p, generator) if labels is None else int(labels[row])
+        label = _sample_label(log_p, generator) if labels is None else int(labels[row])
         gradients = torch.autograd.grad(log_p[label], list(weights.values()), allow_unused=True)
         for name, gradient in zip(weights, gradients, strict=True):
             if gradient is not None:
                 sums[name] += gradient.square()
     network.train(was_training)
-    return {name: total / max(1, len(chosen)) for name, total in sums.items()}
+    return {name: total / max(1, len(rows)) for name, total in sums.items()}
 
 
-def _chosen(n: int, n_most: int | None, generator: torch.Generator) -> list[int]:
+def _choose_rows(n: int, max_instances: int | None, generator: torch.Generator) -> list[int]:
     """All of ``n`` rows, or a random part of them."""
-    if n_most is None or n <= n_most:
+    if max_instances is None or n <= max_instances:
         return list(range(n))
-    chosen: list[int] = torch.randperm(n, generator=generator)[:n_most].tolist()
-    return chosen
+    rows: list[int] = torch.randperm(n, generator=generator)[:max_instances].tolist()
+    return rows
 
 
-def _drawn(log_p: Tensor, generator: torch.Generator) -> int:
+def _sample_label(log_p: Tensor, generator: torch.Generator) -> int:
     """A class from this distribution."""
     return int(torch.multinomial(log_p.detach().cpu().double().exp(), 1, generator=generator))

@@ -47,7 +47,7 @@ class ImageNetwork(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(n, 1 or 3, h, w) pixels -> (n, f)."""
-        x = _resized(x.float(), self._size(x))
+        x = _resize(x.float(), self._size(x))
         x = (x.expand(-1, 3, -1, -1) - self.mean) / self.std
         features: Tensor = self.body(x.contiguous(memory_format=torch.channels_last))
         return features.flatten(1)
@@ -62,7 +62,7 @@ class ImageNetwork(nn.Module):
         return {"version": 1, "least": self.least, "most": self.most}
 
 
-def _resized(x: Tensor, size: tuple[int, ...]) -> Tensor:
+def _resize(x: Tensor, size: tuple[int, ...]) -> Tensor:
     if x.shape[2:] == size:
         return x
     return F.interpolate(x, size, mode="bilinear", align_corners=False, antialias=True)
@@ -97,7 +97,7 @@ def _efficientnet(name: str) -> ImageNetwork:
 
 def _timm(name: str) -> ImageNetwork:
     timm, data = _users_own("timm"), _users_own("timm.data")
-    body = _fetched("timm", name, lambda: timm.create_model(name, pretrained=True, num_classes=0))
+    body = _fetch("timm", name, lambda: timm.create_model(name, pretrained=True, num_classes=0))
     config = data.resolve_model_data_config(body)
     return _of_unit_scale(body, config["mean"], config["std"], tuple(config["input_size"][1:]))
 
@@ -106,7 +106,7 @@ def _torchvision(name: str) -> ImageNetwork:
     models = _users_own("torchvision.models")
     classifiers = models.list_models(module=models)  # detectors and the like have their own modules
     validation.one_of("classifier of torchvision", name, classifiers)
-    body = _fetched("torchvision", name, lambda: models.get_model(name, weights="DEFAULT"))
+    body = _fetch("torchvision", name, lambda: models.get_model(name, weights="DEFAULT"))
     _remove_last_layer(body, name)
     preset = models.get_model_weights(name).DEFAULT.transforms()
     side = int(preset.crop_size[0])
@@ -151,7 +151,7 @@ def _users_own(module: str) -> Any:
         ) from error
 
 
-def _fetched(package: str, name: str, make: Callable[[], nn.Module]) -> nn.Module:
+def _fetch(package: str, name: str, make: Callable[[], nn.Module]) -> nn.Module:
     try:
         return make()
     except (RuntimeError, ValueError, KeyError, OSError) as error:

@@ -33,23 +33,23 @@ class Memory:
         return {f"{name}.X": self.X, f"{name}.y": self.y}
 
     @classmethod
-    def stored(cls, arrays: Mapping[str, Array], name: str) -> Memory:
-        """The memory that is stored under this name."""
+    def restore(cls, arrays: Mapping[str, Array], name: str) -> Memory:
+        """The memory that ``arrays`` stored under this name."""
         return cls(arrays[f"{name}.X"], arrays[f"{name}.y"])
 
     def tensors(self, device: torch.device) -> tuple[Tensor, Tensor]:
         """Instances and labels as tensors on this device."""
         return as_tensor(self.X, device), torch.from_numpy(self.y).to(device)
 
-    def joined(self, X: Array, y: Ints) -> Memory:
-        """This memory and these instances together."""
+    def combine(self, X: Array, y: Ints) -> Memory:
+        """A memory of these instances and the given ones."""
         return Memory(np.concatenate([self.X, X]), np.concatenate([self.y, y]))
 
     def rows(self, rows: Ints) -> Memory:
         """Only these instances."""
         return Memory(self.X[rows], self.y[rows])
 
-    def rebalanced(self, size: int, rng: np.random.Generator) -> Memory:
+    def rebalance(self, size: int, rng: np.random.Generator) -> Memory:
         """At most ``size`` instances: each class keeps a random, even share of what it has."""
         classes = np.unique(self.y)
         quotas = even_quotas(size, len(classes))

@@ -122,7 +122,7 @@ def features(model: Any, texts: Sequence[str]) -> Floats:
     for length in np.unique(lengths).tolist():
         of_length = np.flatnonzero(lengths == length)
         for rows, n in padded_batches(of_length, max(1, TOKENS // length)):
-            batch = _embedded(model, [prompted[row] for row in rows], length)
+            batch = _embed(model, [prompted[row] for row in rows], length)
             found |= dict(zip(rows[:n].tolist(), batch[:n], strict=True))
     return np.stack([found[row] for row in range(len(texts))])
 
@@ -144,7 +144,7 @@ def _padded_lengths(model: Any, texts: list[str]) -> Ints:
     return np.minimum(-(-lengths // STEP) * STEP, longest)
 
 
-def _embedded(model: Any, texts: list[str], length: int) -> Floats:
+def _embed(model: Any, texts: list[str], length: int) -> Floats:
     tokens = model.tokenizer(
         texts, padding="max_length", truncation=True, max_length=length, return_tensors="pt"
     )

@@ -62,11 +62,11 @@ def test_each_parameter_of_training_changes_what_is_learned(change: dict[str, An
 
 def test_prototypes_are_exact_or_annealed() -> None:
     x, y = blobs()
-    exact, annealed = fit(Loss()), fit(Loss(exact_prototypes=False))
+    exact, anneal = fit(Loss()), fit(Loss(exact_prototypes=False))
     means, _ = class_means(embed(exact.network, x), y, 6)
     assert torch.allclose(exact.prototypes, means, atol=1e-5)
-    assert torch.equal(exact.network.head.weight, annealed.network.head.weight)
-    assert not torch.allclose(annealed.prototypes, means, atol=1e-3)
+    assert torch.equal(exact.network.head.weight, anneal.network.head.weight)
+    assert not torch.allclose(anneal.prototypes, means, atol=1e-3)
 
 
 def test_the_loss_is_the_weighted_sum_of_its_terms() -> None:

@@ -166,7 +166,7 @@ def test_nearest_of_all_and_of_the_own_class() -> None:
 
 def test_stored_and_back() -> None:
     made = ensemble((0.5, 0, 3), (4.0, 1, 1))
-    again = PrototypeEnsemble.stored(made.arrays("p"), "p", torch.device("cpu"))
+    again = PrototypeEnsemble.restore(made.arrays("p"), "p", torch.device("cpu"))
     assert listed(again) == listed(made)
     assert [v.dtype for v in vars(again).values()] == [v.dtype for v in vars(made).values()]
 

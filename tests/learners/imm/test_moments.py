@@ -34,8 +34,8 @@ def test_the_mode_is_the_joint_optimum_of_quadratic_losses_and_the_mean_is_not()
     together = np.linalg.lstsq(
         np.concatenate([X for X, _ in tasks]), np.concatenate([y for _, y in tasks]), rcond=None
     )[0]
-    by_mode = modes[0].joined(modes[1]).joined(modes[2]).merged()["weight"].numpy()[0]
-    by_mean = means[0].joined(means[1]).joined(means[2]).merged()["weight"].numpy()[0]
+    by_mode = modes[0].combine(modes[1]).combine(modes[2]).merge_weights()["weight"].numpy()[0]
+    by_mean = means[0].combine(means[1]).combine(means[2]).merge_weights()["weight"].numpy()[0]
     assert by_mode == pytest.approx(together, abs=1e-12)
     assert by_mean == pytest.approx(np.mean(alone, axis=0), abs=1e-12)
     assert np.abs(by_mean - together).max() > 0.1
@@ -54,9 +54,9 @@ def test_running_sums_say_what_keeping_all_tasks_would(alpha: float | None, by_m
     earlier: Moments | None = None
     for weight, p in zip(tasks[:-1], precision[:-1], strict=True):
         task = Moments.of(layer_with(weight), {"weight": p})
-        earlier = task if earlier is None else earlier.joined(task)
+        earlier = task if earlier is None else earlier.combine(task)
     newest = Moments.of(layer_with(tasks[-1]), {"weight": precision[-1]})
-    merged = mix(earlier, newest, alpha).merged()["weight"]
+    merged = mix(earlier, newest, alpha).merge_weights()["weight"]
 
     shares = [1 / 4] * 4 if alpha is None else [(1 - alpha) / 3] * 3 + [alpha]
     for row in range(5):
@@ -68,7 +68,9 @@ def test_running_sums_say_what_keeping_all_tasks_would(alpha: float | None, by_m
 
 def test_an_output_of_the_newest_task_alone_keeps_its_weights() -> None:
     old, new = torch.ones(1, 2), torch.tensor([[3.0, 3.0], [7.0, 8.0]])
-    merged = Moments.of(layer_with(old)).joined(Moments.of(layer_with(new))).merged()["weight"]
+    merged = (
+        Moments.of(layer_with(old)).combine(Moments.of(layer_with(new))).merge_weights()["weight"]
+    )
     assert merged.tolist() == [[2.0, 2.0], [7.0, 8.0]]
 
 
@@ -78,7 +80,7 @@ def test_running_statistics_are_merged_by_their_mean_and_counts_are_left_out() -
         layer.running_mean = torch.tensor([mean])
         layer.running_var = torch.tensor([var])
     sure = Moments.of(one, {"weight": torch.tensor([9.0]), "bias": torch.tensor([9.0])})
-    merged = sure.joined(Moments.of(two)).merged()
+    merged = sure.combine(Moments.of(two)).merge_weights()
     assert merged["running_mean"].item() == 3.0
     assert merged["running_var"].item() == 3.0
     assert "num_batches_tracked" not in merged
@@ -87,12 +89,12 @@ def test_running_statistics_are_merged_by_their_mean_and_counts_are_left_out() -
 def test_one_task_is_merged_to_itself() -> None:
     weight = torch.tensor([[0.1, -0.7]])
     task = Moments.of(layer_with(weight), {"weight": torch.tensor([[3.0, 1e-8]])})
-    assert torch.allclose(mix(None, task, 0.3).merged()["weight"], weight)
+    assert torch.allclose(mix(None, task, 0.3).merge_weights()["weight"], weight)
 
 
 def test_sums_come_back_from_arrays() -> None:
-    task = Moments.of(layer_with(torch.tensor([[0.1, -0.7]]))).scaled(0.3)
-    back = Moments.stored(task.arrays("sums"), "sums", 1, torch.device("cpu"))
+    task = Moments.of(layer_with(torch.tensor([[0.1, -0.7]]))).scale(0.3)
+    back = Moments.restore(task.arrays("sums"), "sums", 1, torch.device("cpu"))
     assert list(back.weighted) == list(back.precision) == ["weight"]
     assert torch.equal(back.weighted["weight"], task.weighted["weight"])
     assert torch.equal(back.precision["weight"], task.precision["weight"])
@@ -100,6 +102,6 @@ def test_sums_come_back_from_arrays() -> None:
 
 def test_joining_changes_neither_part() -> None:
     one, two = (Moments.of(layer_with(torch.full((1, 1), value))) for value in (1.0, 2.0))
-    one.joined(two)
+    one.combine(two)
     assert one.weighted["weight"].item() == 1.0
     assert two.weighted["weight"].item() == 2.0

@@ -29,7 +29,7 @@ def test_solution_is_that_of_a_general_solver(seed: int) -> None:
         return float(a @ full @ a / 2 - target @ a)
 
     reference = minimize(
-        loss, box_qp.balanced(np.zeros(len(rows)), lower, upper), method="SLSQP",
+        loss, box_qp.project(np.zeros(len(rows)), lower, upper), method="SLSQP",
         jac=lambda a: full @ a - target, bounds=list(zip(lower, upper, strict=True)),
         constraints={"type": "eq", "fun": np.sum, "jac": np.ones_like},
         options={"ftol": 1e-14, "maxiter": 1000},
@@ -60,7 +60,7 @@ def test_joint_moves_change_the_way_and_not_the_end(
 def test_a_joint_move_raises_the_objective_and_stays_in_the_box() -> None:
     matrix, rows, target, lower, upper = random_programme(3)
     full = matrix[np.ix_(rows, rows)]
-    a = box_qp.balanced(np.zeros(len(rows)), lower, upper)
+    a = box_qp.project(np.zeros(len(rows)), lower, upper)
     before = target @ a - a @ full @ a / 2
     slope = target - full @ a
     box_qp.move_jointly(box_qp.Kernel.spread(matrix, rows), a, slope, lower, upper)
@@ -96,7 +96,7 @@ def test_goes_on_from_a_start() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_balanced_is_the_nearest_point(seed: int) -> None:
     _, _, a, lower, upper = random_programme(seed)
-    found = box_qp.balanced(5 * a, lower, upper)
+    found = box_qp.project(5 * a, lower, upper)
     nearest = minimize(
         lambda x: float(np.square(x - 5 * a).sum()), found, method="SLSQP",
         bounds=list(zip(lower, upper, strict=True)),

@@ -112,7 +112,7 @@ def test_constraints_hold_in_the_end() -> None:
     assert lowest - 1e-6 <= f[60:].mean() <= highest + 1e-6
     assert f[:60][whole.y < 0].max() <= -steps[-1].rho + 1e-6
     f = kernel @ plain.weights + plain.offset  # which is not so of the machine it started from
-    assert whole.broken(f[:60], f[60:], steps[0].rho) > 0.1
+    assert whole.violation(f[:60], f[60:], steps[0].rho) > 0.1
 
 
 def test_a_convex_programme_is_solved_as_by_a_general_solver() -> None:

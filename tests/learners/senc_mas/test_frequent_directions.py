@@ -18,7 +18,7 @@ def low_rank_rows(rank: int, n: int = 500, d: int = 30, seed: int = 0) -> np.nda
 
 
 def sketched(A: np.ndarray, size: int) -> np.ndarray:
-    return Sketch.empty(size, A.shape[1]).fed(A).rows.astype(np.float64)
+    return Sketch.empty(size, A.shape[1]).feed(A).rows.astype(np.float64)
 
 
 def errors(A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -92,16 +92,16 @@ def test_what_is_missed_is_bounded_by_what_few_directions_leave(k: int) -> None:
 
 def test_few_rows_are_kept_as_they_are() -> None:
     A = random_rows(10).astype(np.float32)
-    sketch = Sketch.empty(10, 30).fed(A)
+    sketch = Sketch.empty(10, 30).feed(A)
     assert sketch.n_filled == 10
     assert sketch.rows.tolist() == A.tolist()
 
 
 def test_feeding_in_pieces_is_feeding_at_once() -> None:
     A = random_rows(137)
-    whole, pieces = Sketch.empty(16, 30).fed(A), Sketch.empty(16, 30)
+    whole, pieces = Sketch.empty(16, 30).feed(A), Sketch.empty(16, 30)
     for piece in np.array_split(A, 9):
-        pieces = pieces.fed(piece)
+        pieces = pieces.feed(piece)
     assert pieces.n_filled == whole.n_filled
     assert pieces.rows.tolist() == whole.rows.tolist()
 
@@ -117,7 +117,7 @@ def test_sketches_merge() -> None:
     parts = np.split(random_rows(), 5)
     merged = Sketch.empty(12, 30)
     for part in parts:
-        merged = merged.fed(sketched(part, 12))
+        merged = merged.feed(sketched(part, 12))
     A = np.concatenate(parts)
     missed = errors(A, merged.rows.astype(np.float64))
     assert missed[-1] <= 2 / 12
@@ -142,22 +142,22 @@ def test_shrinking_takes_the_middle_square_from_each_direction() -> None:
 
 
 def test_feeding_leaves_the_sketch_as_it_was() -> None:
-    sketch = Sketch.empty(4, 3).fed(np.eye(3))
+    sketch = Sketch.empty(4, 3).feed(np.eye(3))
     before = sketch.rows.copy()
-    sketch.fed(random_rows(20, 3))
+    sketch.feed(random_rows(20, 3))
     assert sketch.rows.tolist() == before.tolist()
     assert sketch.n_filled == 3
 
 
 def test_leading_directions_hold_the_energy_asked_for() -> None:
-    sketch = Sketch.empty(8, 5).fed(np.diag([4.0, 3.0, 2.0, 1.1, 1.0]))
+    sketch = Sketch.empty(8, 5).feed(np.diag([4.0, 3.0, 2.0, 1.1, 1.0]))
     for energy, n in [(0.0, 1), (0.5, 1), (0.52, 2), (0.8, 2), (0.82, 3), (0.95, 4)]:
         leading = sketch.leading(energy)
         np.testing.assert_allclose(np.abs(leading), np.eye(5)[:n], atol=1e-7)
 
 
 def test_leading_directions_are_never_a_whole_basis() -> None:
-    sketch = Sketch.empty(8, 3).fed(random_rows(8, 3))
+    sketch = Sketch.empty(8, 3).feed(random_rows(8, 3))
     assert sketch.leading(1.0).shape == (2, 3)
-    assert Sketch.empty(4, 1).fed(np.ones((2, 1))).leading(1.0).shape == (1, 1)
+    assert Sketch.empty(4, 1).feed(np.ones((2, 1))).leading(1.0).shape == (1, 1)
     assert np.isfinite(Sketch.empty(4, 3).leading(0.9)).all()  # of nothing

@@ -144,8 +144,8 @@ def test_an_update_feeds_the_sketches_of_its_classes_and_that_of_all(learner: SE
     learner.update(X, named("b", 7))
     rows = unit_rows(learner, X)  # the class is complete in the calibration: nothing is held out
     assert learner._local[0] is old_a or learner._local[0].rows.tolist() == old_a.rows.tolist()
-    np.testing.assert_allclose(learner._local[1].rows, old_b.fed(rows).rows, atol=1e-6)
-    np.testing.assert_allclose(learner._global.rows, old_all.fed(rows).rows, atol=1e-6)
+    np.testing.assert_allclose(learner._local[1].rows, old_b.feed(rows).rows, atol=1e-6)
+    np.testing.assert_allclose(learner._global.rows, old_all.feed(rows).rows, atol=1e-6)
 
 
 def test_what_lies_on_opposite_sides_is_told_apart() -> None:
@@ -184,7 +184,7 @@ def test_the_size_of_sketches_is_that_of_the_fit(learner: SENCMaS, tmp_path: Pat
 
 
 def test_similarity_is_one_inside_and_zero_outside() -> None:
-    sketch = Sketch.empty(4, 3).fed(np.eye(3)[[0, 0, 1]])
+    sketch = Sketch.empty(4, 3).feed(np.eye(3)[[0, 0, 1]])
     rows = np.array([[0.6, 0.8, 0.0], [0.0, 0.0, 1.0], [0.0, -0.6, 0.8]])
     np.testing.assert_allclose(similarities(rows, sketch, 1.0), [1.0, 0.0, 0.6], atol=1e-7)
 

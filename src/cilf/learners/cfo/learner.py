@@ -43,9 +43,9 @@ class CFO(ClassifierLearner):
 
     Parameters
     ----------
-    gan : GANSettings
+    gan : GANSettings, default=GANSettings()
         The GAN and its training.
-    counterfactuals : Counterfactuals
+    counterfactuals : Counterfactuals, default=Counterfactuals()
         The descent to counterfactual images.
     open_epochs : int, default=3
         Number of passes over the data in the training on real and counterfactual images.
@@ -64,7 +64,7 @@ class CFO(ClassifierLearner):
         Number of passes over the data in the initial training.
     update_epochs : int, default=15
         Number of passes over the data in an update.
-    training : Training
+    training : Training, default=Training()
         Optimiser and batches; see :class:`cilf.nn.training.Training`.
     accepted_share : float, default=0.95
         Share of the held-out known instances whose novelty stays below the threshold.
@@ -72,7 +72,7 @@ class CFO(ClassifierLearner):
         Number of labelled instances of each class that are held out of training for the threshold.
     memory_size : int, default=2000
         Largest number of labelled instances that an update trains on again.
-    clustering : NovelClustering
+    clustering : NovelClustering, default=NovelClustering()
         Clustering of the novel instances; see
         :class:`cilf.learners.novel_clustering.NovelClustering`.
 

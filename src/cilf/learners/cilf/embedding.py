@@ -139,9 +139,9 @@ def locate_classes(views: list[Tensor], y: Tensor, n_classes: int) -> list[Tenso
     return [class_means(view, y, n_classes)[0] for view in views]
 
 
-def choose_prototypes(centres: list[Tensor], annealed: Tensor, loss: Loss) -> list[Tensor]:
+def choose_prototypes(centres: list[Tensor], anneal: Tensor, loss: Loss) -> list[Tensor]:
     """The centres with the prototypes that the loss asks for; refused if training diverged."""
-    centres = centres if loss.exact_prototypes else [annealed, *centres[1:]]
+    centres = centres if loss.exact_prototypes else [anneal, *centres[1:]]
     if not all(bool(torch.isfinite(view).all()) for view in centres):
         raise BadConfig(
             "training diverged (the embedding is not finite): lower training.learning_rate or "

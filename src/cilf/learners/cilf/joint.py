@@ -42,7 +42,7 @@ class Joint(CILF):
         self._everything = Memory(X.copy(), y)
 
     def _update(self, X: Array, y: Ints, n_classes: int) -> None:
-        everything = self._everything.joined(X, y)
+        everything = self._everything.combine(X, y)
         super()._fit(everything.X, everything.y)
         self._everything = everything
 

@@ -71,7 +71,7 @@ class CILF(Learner):
         Number of passes over the data in the initial training.
     update_epochs : int, default=15
         Number of passes over the data in an update.
-    training : Training
+    training : Training, default=Training()
         Optimiser and batches; see :class:`cilf.nn.training.Training`.
     embedding_size : int, default=64
         Number of dimensions of the embedding.
@@ -172,7 +172,7 @@ class CILF(Learner):
         )  # fmt: skip
         self._architecture = architecture
         self._keep(embedding)
-        self._memory = known.rebalanced(self.memory_size, rng)
+        self._memory = known.rebalance(self.memory_size, rng)
         self._calibration = Memory(X[aside], y[aside])
 
     def _detect(self, X: Array, n_novel: int | None) -> Detection:
@@ -192,15 +192,15 @@ class CILF(Learner):
         purpose = ("update", self._n_updates)
         rng = generator(self.seed, *purpose)
         train, aside = set_aside(y, self.calibration_size, rng, there=self._calibration.y)
-        pool = Memory(X[train], y[train]).joined(self._memory.X, self._memory.y)
+        pool = Memory(X[train], y[train]).combine(self._memory.X, self._memory.y)
         embedding = update_embedding(
             self._embedding(), self._labelled(pool, self._network), len(train), n_classes,
             loss=self.loss, optimiser=self.training, epochs=self.update_epochs,
             seed=derived_seed(self.seed, *purpose),
         )  # fmt: skip
         self._keep(embedding)
-        self._memory = pool.rebalanced(self.memory_size, rng)
-        self._calibration = self._calibration.joined(X[aside], y[aside])
+        self._memory = pool.rebalance(self.memory_size, rng)
+        self._calibration = self._calibration.combine(X[aside], y[aside])
 
     def _predict(self, X: Array) -> Ints:
         z = embed(self._network, as_tensor(X, self._network.device))
@@ -258,5 +258,5 @@ class CILF(Learner):
         if len(shape := tensor_shape(self._inner_shape)) == 3:
             self._patches = PatchDictionary(shape).to(device)
             load_weights(self._patches, arrays, PATCHES)
-        self._memory = Memory.stored(arrays, "memory")
-        self._calibration = Memory.stored(arrays, "calibration")
+        self._memory = Memory.restore(arrays, "memory")
+        self._calibration = Memory.restore(arrays, "calibration")

@@ -54,7 +54,7 @@ class CPE(Learner):
     ----------
     embedding_size : int, default=1000
         Dimension of the embedding.
-    prototypes : PrototypeSettings
+    prototypes : PrototypeSettings, default=PrototypeSettings()
         Reach of the prototypes, and their losses.
     std_coefficient : float, default=1.0
         Number of deviations above the mean distance of held-out instances of a class at which the
@@ -73,14 +73,14 @@ class CPE(Learner):
         Number of passes over the data in the initial training.
     update_epochs : int, default=15
         Number of passes over the data in an update.
-    training : Training
+    training : Training, default=Training()
         Optimiser and batches; see :class:`cilf.nn.training.Training`.
     calibration_size : int, default=20
         Number of labelled instances of each class that are held out of training for the threshold.
         0 uses the distances of training instances.
     memory_size : int, default=2000
         Largest number of labelled instances that an update trains on again.
-    clustering : NovelClustering
+    clustering : NovelClustering, default=NovelClustering()
         Clustering of the novel instances; see
         :class:`cilf.learners.novel_clustering.NovelClustering`.
 
@@ -158,15 +158,15 @@ class CPE(Learner):
         self._spreads = _measure_spreads(network, prototypes, known, held_out, unknown)
         self._network, self._architecture = network, architecture
         self._prototypes = prototypes
-        self._memory = known.rebalanced(self.memory_size, rng)
+        self._memory = known.rebalance(self.memory_size, rng)
         self._calibration = held_out
 
     def _update(self, X: Array, y: Ints, n_classes: int) -> None:
         key = ("update", self._n_updates)
         rng = generator(self.seed, *key)
         train, aside = set_aside(y, self.calibration_size, rng, there=self._calibration.y)
-        pool = Memory(X[train], y[train]).joined(self._memory.X, self._memory.y)
-        held_out = self._calibration.joined(X[aside], y[aside])
+        pool = Memory(X[train], y[train]).combine(self._memory.X, self._memory.y)
+        held_out = self._calibration.combine(X[aside], y[aside])
         network = copy.deepcopy(self._network)
         setattr(network, CLASSIFIER, grow_layer(_classifier(network), n_classes, self.seed))
         settings = self.training.settings(self.update_epochs, self.training.update_learning_rate)
@@ -177,7 +177,7 @@ class CPE(Learner):
         self._network = network
         self._architecture = self._architecture | {"n_classes": n_classes}
         self._prototypes = prototypes
-        self._memory = pool.rebalanced(self.memory_size, rng)
+        self._memory = pool.rebalance(self.memory_size, rng)
         self._calibration = held_out
 
     def _train(
@@ -252,10 +252,10 @@ class CPE(Learner):
         self._architecture = restore_architecture(plain["architecture"], self.backbone)
         self._network = self._make_network(self._inner_shape, self._architecture)
         load_weights(self._network, arrays, NETWORK)
-        self._prototypes = PrototypeEnsemble.stored(arrays, "prototypes", self._network.device)
+        self._prototypes = PrototypeEnsemble.restore(arrays, "prototypes", self._network.device)
         self._spreads = arrays["spreads"]
-        self._memory = Memory.stored(arrays, "memory")
-        self._calibration = Memory.stored(arrays, "calibration")
+        self._memory = Memory.restore(arrays, "memory")
+        self._calibration = Memory.restore(arrays, "calibration")
 
 
 def _classifier(network: Network) -> nn.Linear:

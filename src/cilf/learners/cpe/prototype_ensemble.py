@@ -125,7 +125,9 @@ class PrototypeEnsemble:
         return {f"{name}.{part}": values.cpu().numpy() for part, values in parts.items()}
 
     @classmethod
-    def stored(cls, arrays: dict[str, Array], name: str, device: torch.device) -> PrototypeEnsemble:
+    def restore(
+        cls, arrays: dict[str, Array], name: str, device: torch.device
+    ) -> PrototypeEnsemble:
         """The ensemble that is stored under this name."""
         parts = (arrays[f"{name}.{part}"] for part in ("centres", "labels", "weights"))
         return cls(*(torch.from_numpy(values).to(device) for values in parts))

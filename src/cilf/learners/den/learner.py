@@ -35,7 +35,7 @@ class DEN(ClassifierLearner):
 
     Parameters
     ----------
-    expansion : Expansion
+    expansion : Expansion, default=Expansion()
         Hidden layers, and how they grow.
     seed : int, default=0
         Seed of everything that is random.
@@ -52,7 +52,7 @@ class DEN(ClassifierLearner):
     update_epochs : int, default=100
         Largest number of passes over the data in each step of an update, and in the step of ``fit``
         that makes weights zero.
-    training : Training
+    training : Training, default=Training()
         Optimiser and batches; see :class:`cilf.nn.training.Training`.
     accepted_share : float, default=0.95
         Share of the held-out known instances whose novelty stays below the threshold.
@@ -62,7 +62,7 @@ class DEN(ClassifierLearner):
         Largest number of labelled instances that an update trains on again, with ``replay``.
     replay : bool, default=False
         Whether an update trains on a memory too. Without it only held-out instances are kept.
-    clustering : NovelClustering
+    clustering : NovelClustering, default=NovelClustering()
         Clustering of the novel instances; see
         :class:`cilf.learners.novel_clustering.NovelClustering`.
 

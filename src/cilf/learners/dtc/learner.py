@@ -41,9 +41,9 @@ class DTC(ClassifierLearner):
 
     Parameters
     ----------
-    tuning : Tuning
+    tuning : Tuning, default=Tuning()
         Deep clustering of a window.
-    counting : Counting
+    counting : Counting, default=Counting()
         Estimation of the number of novel classes.
     least_novel_share : float, default=0.25
         Share of uncertain instances above which a cluster is a novel class.
@@ -61,7 +61,7 @@ class DTC(ClassifierLearner):
         Number of passes over the data in the initial training.
     update_epochs : int, default=15
         Number of passes over the data in an update.
-    training : Training
+    training : Training, default=Training()
         Optimiser and batches; see :class:`cilf.nn.training.Training`.
     accepted_share : float, default=0.95
         Share of the held-out known instances whose novelty stays below the threshold.
@@ -122,7 +122,7 @@ class DTC(ClassifierLearner):
         """Number of clusters of a window with its known classes, and the score of each number."""
         n_known = len(self._classes)
         tried = range(self.counting.k_max + 1) if n_novel is None else [n_novel]
-        labelled = self._memory.joined(self._calibration.X, self._calibration.y)
+        labelled = self._memory.combine(self._calibration.X, self._calibration.y)
         reduce = deep_clustering.principal_head(features, n_known + max(tried))
         with torch.no_grad():
             probes = Probes(reduce(self._features_of(labelled.X)), labelled.y, n_known)

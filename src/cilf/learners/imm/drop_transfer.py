@@ -25,7 +25,7 @@ def drop_transfer(network: nn.Module, earlier: Anchors, rate: float) -> Iterator
     for name, layer in network.named_modules():
         if isinstance(layer, nn.Linear):
             weight = earlier.weights[f"{name}.weight".removeprefix(".")]  # the root has no name
-            hooks.append(layer.register_forward_hook(partial(_dropped, weight, rate)))
+            hooks.append(layer.register_forward_hook(partial(_mix_weights, weight, rate)))
     try:
         yield
     finally:
@@ -33,7 +33,7 @@ def drop_transfer(network: nn.Module, earlier: Anchors, rate: float) -> Iterator
             hook.remove()
 
 
-def _dropped(
+def _mix_weights(
     earlier: Tensor, rate: float, layer: nn.Linear, inputs: tuple[Any, ...], output: Tensor
 ) -> Tensor:
     """The output of this layer, had some of its inputs the earlier weights."""

@@ -65,7 +65,7 @@ class IMMMean(ClassifierLearner):
     alpha : float or None, default=None
         Share of the newest task in the merged weights; the other tasks share the rest equally. None
         gives all tasks the same share.
-    transfer : Transfer
+    transfer : Transfer, default=Transfer()
         What holds a task near the weights of the last one.
     seed : int, default=0
         Seed of everything that is random.
@@ -81,7 +81,7 @@ class IMMMean(ClassifierLearner):
         Number of passes over the data in the initial training.
     update_epochs : int, default=15
         Number of passes over the data in an update.
-    training : Training
+    training : Training, default=Training()
         Optimiser and batches; see :class:`cilf.nn.training.Training`.
     accepted_share : float, default=0.95
         Share of the held-out known instances whose novelty stays below the threshold.
@@ -91,7 +91,7 @@ class IMMMean(ClassifierLearner):
         Largest number of labelled instances that an update trains on again, with ``replay``.
     replay : bool, default=False
         Whether an update trains on a memory too. Without it only held-out instances are kept.
-    clustering : NovelClustering
+    clustering : NovelClustering, default=NovelClustering()
         Clustering of the novel instances; see
         :class:`cilf.learners.novel_clustering.NovelClustering`.
 
@@ -158,7 +158,7 @@ class IMMMean(ClassifierLearner):
 
     def _set_state(self, arrays: Arrays, plain: Mapping[str, Any]) -> None:
         super()._set_state(arrays, plain)
-        self._tasks = MergedTasks.stored(arrays, self._network, self._n_updates, plain["alpha"])
+        self._tasks = MergedTasks.restore(arrays, self._network, self._n_updates, plain["alpha"])
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -173,7 +173,7 @@ class IMMMode(ClassifierLearner):
     alpha : float or None, default=None
         Share of the newest task in the merged weights; the other tasks share the rest equally. None
         gives all tasks the same share.
-    transfer : Transfer
+    transfer : Transfer, default=Transfer()
         What holds a task near the weights of the last one.
     fisher_size : int or None, default=500
         Largest number of instances of a window that the importance is measured on. None uses all.
@@ -191,7 +191,7 @@ class IMMMode(ClassifierLearner):
         Number of passes over the data in the initial training.
     update_epochs : int, default=15
         Number of passes over the data in an update.
-    training : Training
+    training : Training, default=Training()
         Optimiser and batches; see :class:`cilf.nn.training.Training`.
     accepted_share : float, default=0.95
         Share of the held-out known instances whose novelty stays below the threshold.
@@ -201,7 +201,7 @@ class IMMMode(ClassifierLearner):
         Largest number of labelled instances that an update trains on again, with ``replay``.
     replay : bool, default=False
         Whether an update trains on a memory too. Without it only held-out instances are kept.
-    clustering : NovelClustering
+    clustering : NovelClustering, default=NovelClustering()
         Clustering of the novel instances; see
         :class:`cilf.learners.novel_clustering.NovelClustering`.
 
@@ -259,7 +259,7 @@ class IMMMode(ClassifierLearner):
     def _moments(self, task: Task) -> Moments:
         x, _ = task.tensors()
         rng = task.generator("fisher")
-        fisher = diagonal_fisher(task.network, x, generator=rng, n_most=self.fisher_size)
+        fisher = diagonal_fisher(task.network, x, generator=rng, max_instances=self.fisher_size)
         return Moments.of(task.network, {k: v + LEAST_PRECISION for k, v in fisher.items()})
 
     def _outputs(self, X: Array) -> tuple[Tensor, Tensor]:
@@ -274,4 +274,4 @@ class IMMMode(ClassifierLearner):
 
     def _set_state(self, arrays: Arrays, plain: Mapping[str, Any]) -> None:
         super()._set_state(arrays, plain)
-        self._tasks = MergedTasks.stored(arrays, self._network, self._n_updates, plain["alpha"])
+        self._tasks = MergedTasks.restore(arrays, self._network, self._n_updates, plain["alpha"])

@@ -38,7 +38,7 @@ class Moments:
         counts = {k: given[k] if k in given else torch.ones_like(v) for k, v in weights.items()}
         return cls({k: counts[k] * weights[k] for k in weights}, counts)
 
-    def joined(self, later: Moments) -> Moments:
+    def combine(self, later: Moments) -> Moments:
         """Of these tasks and later ones, in which outputs may have come."""
         return Moments(
             _add(self.weighted, later.weighted),
@@ -46,7 +46,7 @@ class Moments:
             self.n_tasks + later.n_tasks,
         )
 
-    def scaled(self, share: float) -> Moments:
+    def scale(self, share: float) -> Moments:
         """Of the same tasks, which count this much."""
         return Moments(
             {name: share * total for name, total in self.weighted.items()},
@@ -54,15 +54,15 @@ class Moments:
             self.n_tasks,
         )
 
-    def merged(self) -> dict[str, Tensor]:
+    def merge_weights(self) -> dict[str, Tensor]:
         """The weights that stand for all tasks.
 
         >>> one, two = nn.Linear(1, 1, bias=False), nn.Linear(1, 1, bias=False)
         >>> _ = nn.init.constant_(one.weight, 2.0), nn.init.constant_(two.weight, 6.0)
-        >>> Moments.of(one).joined(Moments.of(two)).merged()["weight"].item()
+        >>> Moments.of(one).combine(Moments.of(two)).merge_weights()["weight"].item()
         4.0
         >>> sure = Moments.of(one, {"weight": torch.tensor([[3.0]])})
-        >>> sure.joined(Moments.of(two)).merged()["weight"].item()
+        >>> sure.combine(Moments.of(two)).merge_weights()["weight"].item()
         3.0
         """
         return {name: total / self.precision[name] for name, total in self.weighted.items()}
@@ -77,7 +77,7 @@ class Moments:
         }
 
     @classmethod
-    def stored(
+    def restore(
         cls, arrays: Mapping[str, Array], name: str, n_tasks: int, device: torch.device
     ) -> Moments:
         """The sums that are stored under this name."""
@@ -100,8 +100,8 @@ def mix(earlier: Moments | None, newest: Moments, alpha: float | None) -> Moment
     if earlier is None:
         return newest
     if alpha is None:
-        return earlier.joined(newest)
-    return earlier.scaled((1 - alpha) / earlier.n_tasks).joined(newest.scaled(alpha))
+        return earlier.combine(newest)
+    return earlier.scale((1 - alpha) / earlier.n_tasks).combine(newest.scale(alpha))
 
 
 @dataclass(frozen=True)
@@ -119,12 +119,12 @@ class MergedTasks:
     ) -> MergedTasks:
         """Merge all tasks into a copy of the network of the newest one."""
         merged = copy.deepcopy(network)
-        merged.load_state_dict(network.state_dict() | mix(earlier, newest, alpha).merged())
+        merged.load_state_dict(network.state_dict() | mix(earlier, newest, alpha).merge_weights())
         return cls(earlier, newest, alpha, merged)
 
     def add(self, network: Network, newest: Moments, alpha: float | None) -> MergedTasks:
         """Merge these tasks and a new one."""
-        earlier = self.newest if self.earlier is None else self.earlier.joined(self.newest)
+        earlier = self.newest if self.earlier is None else self.earlier.combine(self.newest)
         return self.merge(network, earlier, newest, alpha)
 
     def arrays(self) -> dict[str, Array]:
@@ -133,12 +133,12 @@ class MergedTasks:
         return self.newest.arrays("newest") | earlier
 
     @classmethod
-    def stored(
+    def restore(
         cls, arrays: Mapping[str, Array], network: Network, n_earlier: int, alpha: float | None
     ) -> MergedTasks:
         """Merge the stored tasks; ``network`` is that of the newest one."""
-        earlier = Moments.stored(arrays, "earlier", n_earlier, network.device)
-        newest = Moments.stored(arrays, "newest", 1, network.device)
+        earlier = Moments.restore(arrays, "earlier", n_earlier, network.device)
+        newest = Moments.restore(arrays, "newest", 1, network.device)
         return cls.merge(network, earlier if n_earlier else None, newest, alpha)
 
 

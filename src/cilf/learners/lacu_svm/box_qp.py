@@ -62,13 +62,13 @@ def solve(
     >>> found.a.tolist(), found.offset
     ([0.5, -0.5], 0.0)
     """
-    a = balanced(np.zeros(len(target)) if start is None else start, lower, upper)
-    slope = target - applied(kernel, a)  # of the objective
-    raised, lowered = _barred(a, lower, upper)
+    a = project(np.zeros(len(target)) if start is None else start, lower, upper)
+    slope = target - multiply(kernel, a)  # of the objective
+    rise_mask, fall_mask = _mask_bounds(a, lower, upper)
     for count in range(1, 1 + (100 * len(target) if max_steps is None else max_steps)):
-        first = int((slope + raised).argmax())
-        below = slope[first] - (slope + lowered)
-        if raised[first] != 0.0 or below.max() <= tolerance:
+        first = int((slope + rise_mask).argmax())
+        below = slope[first] - (slope + fall_mask)
+        if rise_mask[first] != 0.0 or below.max() <= tolerance:
             break
         row = kernel.columns[kernel.rows[first]]
         curvature = np.maximum(kernel.diagonal[first] + kernel.diagonal - 2 * row, LEAST_CURVATURE)
@@ -79,14 +79,14 @@ def solve(
         a[second] = lower[second] if step == room[1] else a[second] - step
         slope -= step * (row - kernel.columns[kernel.rows[second]])
         pair = np.array([first, second])
-        raised[pair], lowered[pair] = _barred(a[pair], lower[pair], upper[pair])
+        rise_mask[pair], fall_mask[pair] = _mask_bounds(a[pair], lower[pair], upper[pair])
         if count % BETWEEN_JOINT_MOVES == 0:
             move_jointly(kernel, a, slope, lower, upper)
-            raised, lowered = _barred(a, lower, upper)
-    return Solution(a, *_offset_and_gap(slope, raised, lowered))
+            rise_mask, fall_mask = _mask_bounds(a, lower, upper)
+    return Solution(a, *_offset_and_gap(slope, rise_mask, fall_mask))
 
 
-def _barred(a: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
+def _mask_bounds(a: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
     """What takes variables at a bound out of the choice of one to raise, and one to lower."""
     return np.where(a < upper, 0.0, -np.inf), np.where(a > lower, 0.0, np.inf)
 
@@ -118,10 +118,10 @@ def move_jointly(kernel: Kernel, a: Array, slope: Array, lower: Array, upper: Ar
     slope -= share * (move @ kernel.columns[rows])
 
 
-def balanced(a: Array, lower: Array, upper: Array) -> Array:
+def project(a: Array, lower: Array, upper: Array) -> Array:
     """The nearest point in the box whose sum is 0 (the box must hold one).
 
-    >>> balanced(np.array([2.0, 0.0]), np.array([0.0, -1.0]), np.array([3.0, 0.0])).tolist()
+    >>> project(np.array([2.0, 0.0]), np.array([0.0, -1.0]), np.array([3.0, 0.0])).tolist()
     [1.0, -1.0]
     """
     inside = np.clip(a, lower, upper)
@@ -142,15 +142,15 @@ def balanced(a: Array, lower: Array, upper: Array) -> Array:
     return np.asarray(np.clip(a - shift, lower, upper))
 
 
-def applied(kernel: Kernel, a: Array) -> Array:
+def multiply(kernel: Kernel, a: Array) -> Array:
     """K a, for each variable."""
     weights = np.bincount(kernel.rows, weights=a, minlength=len(kernel.columns))
     return np.asarray(weights @ kernel.columns)
 
 
-def _offset_and_gap(slope: Array, raised: Array, lowered: Array) -> tuple[float, float]:
+def _offset_and_gap(slope: Array, rise_mask: Array, fall_mask: Array) -> tuple[float, float]:
     """b lies between the steepest slope that may go up and the least that may go down."""
-    top, bottom = float((slope + raised).max()), float((slope + lowered).min())
+    top, bottom = float((slope + rise_mask).max()), float((slope + fall_mask).min())
     if np.isinf(top) or np.isinf(bottom):
         return (bottom if np.isinf(top) else top), 0.0
     return (top + bottom) / 2, max(0.0, top - bottom)

@@ -44,9 +44,9 @@ class LACUSVM(Learner):
         "sentence:NAME-OR-FOLDER" for texts. "auto" is "minilm" for texts and "raw" otherwise.
     memory_size : int, default=2000
         Largest number of labelled instances in the memory.
-    clustering : NovelClustering
+    clustering : NovelClustering, default=NovelClustering()
         Clustering of the novel instances.
-    costs : Costs
+    costs : Costs, default=Costs()
         Costs and constraints of a machine.
     iterations : int, default=10
         Largest number of convex programmes that are solved for a machine.
@@ -134,12 +134,12 @@ class LACUSVM(Learner):
 
     def _update(self, X: Array, y: Ints, n_classes: int) -> None:
         rng = generator(self.seed, "update", self._n_updates)
-        self._fit_machines(self._memory.joined(X, y), n_classes, rng)
+        self._fit_machines(self._memory.combine(X, y), n_classes, rng)
 
     def _fit_machines(self, labelled: Memory, n_classes: int, rng: np.random.Generator) -> None:
         """Fit the machines of ``predict`` to the memory."""
         _report_sample(len(labelled), memory_size=self.memory_size)
-        memory = labelled.rebalanced(self.memory_size, rng)
+        memory = labelled.rebalance(self.memory_size, rng)
         z = self._embed(memory.X)
         kernel = box_qp.Kernel.spread(self._kernel(z, z), np.arange(len(z)))
         machines = [plain_machine(kernel, signs(memory.y, c), self.costs) for c in range(n_classes)]
@@ -176,7 +176,7 @@ class LACUSVM(Learner):
         _report_sample(len(self._memory), max_labelled=self.max_labelled)
         _report_sample(len(window), max_window=self.max_window)
         rows = np.sort(rng.permutation(len(window))[: self.max_window])
-        return self._memory.rebalanced(self.max_labelled, rng), window[rows]
+        return self._memory.rebalance(self.max_labelled, rng), window[rows]
 
     def _predict(self, X: Array) -> Ints:
         decisions = self._kernel(self._embed(X), self._embed(self._memory.X)) @ self._weights
@@ -200,8 +200,8 @@ class LACUSVM(Learner):
         return arrays, {"kernel": self._kernel_settings}
 
     def _set_state(self, arrays: Arrays, plain: Mapping[str, Any]) -> None:
-        self._embedder = Embedder.stored(arrays, self._inner_shape, seed=self.seed)
-        self._memory = Memory.stored(arrays, "memory")
+        self._embedder = Embedder.restore(arrays, self._inner_shape, seed=self.seed)
+        self._memory = Memory.restore(arrays, "memory")
         self._kernel_settings = dict(plain["kernel"])
         self._weights, self._offsets = arrays["weights"], arrays["offsets"]
 

@@ -130,7 +130,7 @@ class Programme(NamedTuple):
 
     def decisions(self, a: Array, offset: float) -> tuple[Array, Array]:
         """f of the labelled instances, and f of the window's."""
-        f = box_qp.applied(self.kernel, a) + offset  # of every variable
+        f = box_qp.multiply(self.kernel, a) + offset  # of every variable
         return f[: self.n_labelled], f[self.n_labelled : self.n_labelled + self.n_window]
 
 
@@ -181,13 +181,13 @@ class WindowProblem:
     def objective(self, a: Array, offset: float, rho: float) -> float:
         """What the machine costs; beyond a constraint, that is what ``hard`` says."""
         f_labelled, f_window = self.programme.decisions(a, offset)
-        norm = a @ box_qp.applied(self.programme.kernel, a)
+        norm = a @ box_qp.multiply(self.programme.kernel, a)
         losses = self.costs.C * hinge(self.y * f_labelled).sum()
         ramps = ramp_loss(np.concatenate([f_window, -f_window]), self.costs.ramp).sum()
-        broken = self.broken(f_labelled, f_window, rho)
-        return float(norm / 2 + losses + self.window_cost * ramps + self.hard * broken)
+        violation = self.violation(f_labelled, f_window, rho)
+        return float(norm / 2 + losses + self.window_cost * ramps + self.hard * violation)
 
-    def broken(self, f_labelled: Array, f_window: Array, rho: float) -> float:
+    def violation(self, f_labelled: Array, f_window: Array, rho: float) -> float:
         """By how much constraints are missed, in all."""
         mean = f_window.mean()
         off = max(mean - self.highest, 0.0) + max(self.lowest - mean, 0.0)

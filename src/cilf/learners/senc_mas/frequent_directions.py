@@ -20,7 +20,7 @@ class Sketch:
     the sum of all squares. Up to ``size`` rows are kept as they are.
 
     >>> A = np.eye(3)[[0, 0, 0, 0, 0, 1]]
-    >>> B = Sketch.empty(4, 3).fed(A).rows
+    >>> B = Sketch.empty(4, 3).feed(A).rows
     >>> A.T @ A - B.T @ B <= 2 * np.square(A).sum() / 4
     array([[ True,  True,  True],
            [ True,  True,  True],
@@ -35,7 +35,7 @@ class Sketch:
         """A sketch that was fed nothing."""
         return cls(np.zeros((size, n_features), dtype=np.float32))
 
-    def fed(self, rows: Array) -> Sketch:
+    def feed(self, rows: Array) -> Sketch:
         """The sketch after these rows (n, d), too; those of another sketch merge the two."""
         kept, n_filled = self.rows.copy(), self.n_filled
         while len(rows):

@@ -41,7 +41,7 @@ class SENCMaS(Learner):
         "sentence:NAME-OR-FOLDER" for texts. "auto" is "minilm" for texts and "raw" otherwise.
     memory_size : int, default=2000
         Largest number of held-out instances that are kept.
-    clustering : NovelClustering
+    clustering : NovelClustering, default=NovelClustering()
         Clustering of the novel instances.
     sketch_size : int, default=100
         Number of rows of each sketch.
@@ -111,8 +111,8 @@ class SENCMaS(Learner):
         blank = Sketch.empty(self.sketch_size, rows.shape[1])
         n_classes = int(y.max()) + 1
         self._local = _feed([blank] * n_classes, rows, y[train])
-        self._global = blank.fed(rows)
-        self._calibration = Memory(X[aside], y[aside]).rebalanced(self.memory_size, rng)
+        self._global = blank.feed(rows)
+        self._calibration = Memory(X[aside], y[aside]).rebalance(self.memory_size, rng)
 
     def _update(self, X: Array, y: Ints, n_classes: int) -> None:
         rng = generator(self.seed, "update", self._n_updates)
@@ -121,8 +121,8 @@ class SENCMaS(Learner):
         blank = Sketch.empty(*self._global.rows.shape)
         arrived = [blank] * (n_classes - len(self._local))
         self._local = _feed(self._local + arrived, rows, y[train])
-        self._global = self._global.fed(rows)
-        self._calibration = self._calibration.joined(X[aside], y[aside]).rebalanced(
+        self._global = self._global.feed(rows)
+        self._calibration = self._calibration.combine(X[aside], y[aside]).rebalance(
             self.memory_size, rng
         )
 
@@ -179,17 +179,17 @@ class SENCMaS(Learner):
         return arrays | kept | self._embedder.arrays(), plain
 
     def _set_state(self, arrays: Arrays, plain: Mapping[str, Any]) -> None:
-        self._embedder = Embedder.stored(arrays, self._inner_shape, seed=self.seed)
+        self._embedder = Embedder.restore(arrays, self._inner_shape, seed=self.seed)
         self._length = plain["length"]
         filled = enumerate(plain["n_filled"])
         sketches = [Sketch(arrays[f"sketch.{i}"], n_filled) for i, n_filled in filled]
         self._global, self._local = sketches[0], sketches[1:]
-        self._calibration = Memory.stored(arrays, "calibration")
+        self._calibration = Memory.restore(arrays, "calibration")
 
 
 def _feed(sketches: list[Sketch], rows: Array, y: Ints) -> list[Sketch]:
     """The sketches of the classes, with the rows of each class added."""
-    return [sketch.fed(rows[y == label]) for label, sketch in enumerate(sketches)]
+    return [sketch.feed(rows[y == label]) for label, sketch in enumerate(sketches)]
 
 
 def mean_length(z: Floats) -> float:

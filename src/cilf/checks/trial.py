@@ -1,6 +1,6 @@
-"""One learner's life, watched from outside: what it said, and what it touched on the way.
+"""A trial of a learner: its results, and what it changed on the way.
 
-A life takes the dear calls (two detections), so most checks look at one that is kept.
+A trial makes the expensive calls, so that most checks share one.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from cilf.learners.base import Learner
 
 
 @dataclass(frozen=True)
-class Life:
-    """Fit, detect, update, detect again, embed, predict."""
+class Trial:
+    """The results of fit, detect, update, detect, embed and predict."""
 
     found: Detection  # in the window, before the update
     found_later: Detection  # among the fresh instances, after it
@@ -38,30 +38,30 @@ class Life:
 Key = tuple[str, str]  # form of the input, and the learner's parameters: those may be changed
 
 _fitted: WeakKeyDictionary[Learner, dict[Key, Learner]] = WeakKeyDictionary()
-_lives: WeakKeyDictionary[Learner, dict[Key, Life]] = WeakKeyDictionary()
+_trials: WeakKeyDictionary[Learner, dict[Key, Trial]] = WeakKeyDictionary()
 
 
-def fitted(learner: Learner, form: str = "images") -> Learner:
-    """A fitted copy to do anything with; the fit itself happens once for each learner."""
+def fit_copy(learner: Learner, form: str = "images") -> Learner:
+    """A fitted copy that a check may change; each learner is fitted only once."""
     kept, key = _fitted.setdefault(learner, {}), (form, repr(learner))
     if key not in kept:
         kept[key] = clone(learner).fit(*task(form).initial)
     return copy.deepcopy(kept[key])
 
 
-def life(learner: Learner, form: str = "images") -> Life:
-    """The life of a clone, lived once for each learner."""
-    kept, key = _lives.setdefault(learner, {}), (form, repr(learner))
+def keep_trial(learner: Learner, form: str = "images") -> Trial:
+    """The trial of a clone, which is run once for each learner."""
+    kept, key = _trials.setdefault(learner, {}), (form, repr(learner))
     if key not in kept:
-        kept[key] = live(learner, task(form), generators=987654321)
+        kept[key] = run_trial(learner, task(form), generators=987654321)
     return kept[key]
 
 
-def live(learner: Learner, data: Task, *, generators: int) -> Life:
-    """The life of a clone, on this data, with the global generators set to this seed."""
+def run_trial(learner: Learner, data: Task, *, generators: int) -> Trial:
+    """Run the trial of a clone on this data, with the global generators set to this seed."""
     learner = clone(learner)
     given = learner.get_params()
-    looks, untouched = repr(given), copy.deepcopy(data)
+    shown, untouched = repr(given), copy.deepcopy(data)
     with disturbed_generators(generators):
         before = generator_states()
         found = learner.fit(*data.initial).detect(data.window.X)
@@ -70,14 +70,14 @@ def live(learner: Learner, data: Task, *, generators: int) -> Life:
         learner.embed(data.fresh.X)
         predicted = learner.predict(data.fresh.X)
         after = generator_states()
-    return Life(
+    return Trial(
         found=found,
         found_later=found_later,
         predicted=predicted,
         classes=classes,
         state=state_of(learner),
         changed_inputs=_changed_inputs(untouched, data),
-        changed_parameters=_changed_parameters(given, looks, learner.get_params()),
+        changed_parameters=_changed_parameters(given, shown, learner.get_params()),
         moved_generators=[name for name in before if before[name] != after[name]],
     )
 
@@ -93,7 +93,7 @@ def _arrays(data: Task) -> Iterable[tuple[str, Array]]:
         yield f"y of {part}", getattr(data, part).y
 
 
-def _changed_parameters(given: dict[str, Any], looks: str, after: dict[str, Any]) -> list[str]:
+def _changed_parameters(given: dict[str, Any], shown: str, after: dict[str, Any]) -> list[str]:
     replaced = [name for name, value in after.items() if value is not given[name]]
-    mutated = not replaced and repr(after) != looks
+    mutated = not replaced and repr(after) != shown
     return ["one that is mutable"] if mutated else replaced

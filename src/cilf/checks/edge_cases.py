@@ -1,4 +1,4 @@
-"""Small, odd and extreme inputs that real streams bring."""
+"""Small and extreme inputs that real streams bring."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from sklearn.base import clone
 
 from cilf.checks.check import check, require
 from cilf.checks.data import LATER, NOVEL, forms, task
-from cilf.checks.life import fitted
 from cilf.checks.output import require_well_formed
+from cilf.checks.trial import fit_copy
 from cilf.learners.base import Learner
 
 
@@ -31,7 +31,7 @@ def check_read_only_inputs(learner: Learner) -> None:
 @check
 def check_window_of_one(learner: Learner) -> None:
     """A window may hold a single instance, known or novel."""
-    learner = fitted(learner)
+    learner = fit_copy(learner)
     data = task()
     require_well_formed(learner.detect(data.answers.X[:1]), 1)
     require_well_formed(learner.detect(data.initial.X[:1], n_novel=1), 1)
@@ -41,14 +41,14 @@ def check_window_of_one(learner: Learner) -> None:
 def check_window_of_novel_instances(learner: Learner) -> None:
     """A window may hold novel instances only."""
     X = task().answers.X
-    require_well_formed(fitted(learner).detect(X), len(X))
+    require_well_formed(fit_copy(learner).detect(X), len(X))
 
 
 @check
 def check_window_of_equal_instances(learner: Learner) -> None:
-    """A window may hold one instance many times, and still be cut into the classes asked for."""
+    """A window may hold one instance many times, and still be split into the classes asked for."""
     X = np.repeat(task().answers.X[:1], 6, axis=0)
-    found = fitted(learner).detect(X, n_novel=2)
+    found = fit_copy(learner).detect(X, n_novel=2)
     require_well_formed(found, len(X))
     require(found.n_novel == 2, f"asked for 2 novel classes, n_novel is {found.n_novel}")
 
@@ -68,7 +68,7 @@ def check_class_of_two_instances(learner: Learner) -> None:
 def check_update_with_known_classes(learner: Learner) -> None:
     """An update may bring known classes only, in any number."""
     data = task()
-    learner = fitted(learner)
+    learner = fit_copy(learner)
     known = learner.classes_.tolist()
     learner.update(data.initial.X[:1], data.initial.y[:1]).update(*data.initial)
     seen = learner.classes_.tolist()
@@ -82,7 +82,7 @@ def check_update_with_undetected_class(learner: Learner) -> None:
     data = task()
     X = np.concatenate([data.answers.X, data.later.X, data.initial.X[:5]])
     y = np.concatenate([data.answers.y, data.later.y, data.initial.y[:5]])
-    learner = fitted(learner).update(X, y)
+    learner = fit_copy(learner).update(X, y)
     missing = {NOVEL, LATER} - set(learner.predict(X).tolist())
     require(not missing, f"classes {sorted(missing)} were learned, and are never predicted")
 
