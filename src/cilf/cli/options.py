@@ -60,30 +60,19 @@ Changes = Annotated[
 OWN = "Your own data"
 LabelColumn = Annotated[
     str | None,
-    typer.Option(
-        "--label",
-        metavar="COLUMN",
-        help="Column of the table that holds the class.",
-        rich_help_panel=OWN,
-    ),
+    typer.Option("--label", metavar="COLUMN", help="Column of the classes.", rich_help_panel=OWN),
 ]
 ContentColumn = Annotated[
     str | None,
     typer.Option(
-        "--column",
-        metavar="COLUMN",
-        help="Column of the table that holds the text or image.",
-        rich_help_panel=OWN,
+        "--column", metavar="COLUMN", help="Column of the texts or images.", rich_help_panel=OWN
     ),
 ]
 ImageSize = Annotated[
     int | None, typer.Option("--size", help="Side of every image in pixels.", rich_help_panel=OWN)
 ]
 SkipBad = Annotated[
-    bool,
-    typer.Option(
-        "--skip-bad", help="Leave out instances that cannot be read.", rich_help_panel=OWN
-    ),
+    bool, typer.Option("--skip-bad", help="Leave out unreadable instances.", rich_help_panel=OWN)
 ]
 TestShare = Annotated[
     float | None,

@@ -16,12 +16,7 @@ from cilf.evaluate.records import find_runs
 from cilf.evaluate.summary import summarize
 from cilf.report import charts, exemplars, heatmaps, scatter
 from cilf.report.clusters import find_correct, to_text
-from cilf.report.description import (
-    describe_data,
-    describe_run,
-    format_percent,
-    list_data_facts,
-)
+from cilf.report.description import describe_data, describe_run, format_percent, list_data_facts
 from cilf.report.paper_items import INDEX, read_paper_items
 from cilf.report.run import Run
 from cilf.report.run_tables import make_run_table, make_window_footer, make_window_table

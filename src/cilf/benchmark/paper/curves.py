@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from cilf.benchmark.config import data_file_name
 from cilf.benchmark.paper.comparison import compute_std
 from cilf.benchmark.paper.item import MULTIPLE, SINGLE, Inputs, Item, cross, describe_scenario
-from cilf.benchmark.paper.panels import (
-    Series,
-    plot_bars,
-    plot_heatmaps,
-    plot_lines,
-    write_files,
-)
+from cilf.benchmark.paper.panels import Series, plot_bars, plot_heatmaps, plot_lines, write_files
 from cilf.benchmark.paper.results import (
     Cell,
     Results,
@@ -31,6 +28,7 @@ from cilf.benchmark.paper.tables import DETECTION
 from cilf.evaluate.metric_table import METRICS
 from cilf.evaluate.metrics import mean
 from cilf.report.run import Run
+from cilf.report.tables import Cell as TableCell
 from cilf.report.tables import Table
 
 SHARES = (0.2, 0.4, 0.6, 0.8, 1.0)  # of the instances found novel whose labels are queried
@@ -40,6 +38,10 @@ SMOKE_LAMBDAS = (0.01, 1.0, 100.0)
 TIMED = ("odin-cnn", "cfo", "cpe", "dtc", "cilf")
 
 
+Columns = tuple[str, ...]
+Rows = Sequence[tuple[TableCell, ...]]
+
+
 def metric_curves(scenario: str) -> Item:
     """Plot the metrics on known classes by window, with a line for each detector."""
     return Item(
@@ -47,7 +49,7 @@ def metric_curves(scenario: str) -> Item:
         f"{describe_scenario(scenario)} The metrics are those of instances of known classes alone. "
         "A line that falls shows that classes are forgotten, or taken for novel ones, as more "
         "classes are learned.",
-        _write_metric_curves,
+        partial(_write_by_data, _plot_metric_curves),
         lambda setup: cross(setup.learners_for(DETECTORS), setup.data_for(["cifar10"]), scenario),
     )
 
@@ -68,7 +70,7 @@ def query_curves() -> Item:
         "Performance by the share of labels queried",
         "A person labels only a share of the instances found novel. The lines show how "
         "performance depends on that share.",
-        _write_query_curves,
+        partial(_write_by_data, _plot_query_curves),
         cells,
     )
 
@@ -91,7 +93,7 @@ def weight_heatmaps() -> Item:
         "AUROC by the weights λ1 and λ2",
         "λ1 weighs the loss that separates classes, λ2 the loss that keeps the prototypes of known "
         "classes in place. Where neighbours have one colour, the choice matters little.",
-        _write_weight_heatmaps,
+        partial(_write_by_data, _plot_weight_heatmaps),
         cells,
     )
 
@@ -112,60 +114,47 @@ def time_bars() -> Item:
     )
 
 
-def _write_metric_curves(inputs: Inputs) -> list[Path]:
-    written: list[Path] = []
-    for data in list_data(drop_empty(inputs.results)):
-        cells = drop_empty(select_data(inputs.results, data))
-        known = {f"known_{metric}": METRICS[metric].title for metric in DETECTION}
-        rows = [
-            (metric, cell.name, seed, record.window, record.metric(metric))
-            for metric in known
-            for cell, runs in cells.items()
-            for seed, run in runs.items()
-            for record in run.records
-        ]
-        panels = {
-            title: {
-                cell.name: _average_by_window(list(runs.values()), metric)
-                for cell, runs in cells.items()
-            }
-            for metric, title in known.items()
-        }
-        table = Table(inputs.title, ("metric", "learner", "seed", "window", "value"), tuple(rows))
-        name = name_file(inputs.name, data, inputs.results)
-        written += write_files(plot_lines(panels, "window"), table, inputs.out, name)
-    return written
-
-
-def _average_by_window(runs: list[Run], metric: str) -> Series:
-    windows = sorted({record.window for run in runs for record in run.records})
-    values = [
-        [r.metric(metric) for run in runs for r in run.records if r.window == window]
-        for window in windows
+def _plot_metric_curves(results: Results) -> tuple[Any, Columns, Rows]:
+    cells = drop_empty(results)
+    known = {f"known_{metric}": METRICS[metric].title for metric in DETECTION}
+    rows = [
+        (metric, cell.name, seed, record.window, record.metric(metric))
+        for metric in known
+        for cell, runs in cells.items()
+        for seed, run in runs.items()
+        for record in run.records
     ]
-    return _series(windows, values)
+    panels = {
+        title: {cell.name: _average_by_window(runs, metric) for cell, runs in cells.items()}
+        for metric, title in known.items()
+    }
+    return plot_lines(panels, "window"), ("metric", "learner", "seed", "window", "value"), rows
 
 
-def _series(x: list[float] | list[int], values: list[list[float]]) -> Series:
+def _average_by_window(runs: Mapping[int, Run], metric: str) -> Series:
+    values: dict[int, list[float]] = {}
+    for run in runs.values():
+        for record in run.records:
+            values.setdefault(record.window, []).append(record.metric(metric))
+    windows = sorted(values)
+    return _series(windows, [values[window] for window in windows])
+
+
+def _series(x: Sequence[float], values: list[list[float]]) -> Series:
     return Series(x, [mean(each) for each in values], [compute_std(each) for each in values])
 
 
-def _write_query_curves(inputs: Inputs) -> list[Path]:
-    written: list[Path] = []
-    for data in list_data(drop_empty(inputs.results)):
-        cells = drop_empty(select_data(inputs.results, data))
-        rows = [
-            (metric, cell.name, cell.scenario, cell.query, seed, value)
-            for metric in DETECTION
-            for cell, runs in cells.items()
-            for seed, value in zip(runs, average_windows(runs, metric), strict=True)
-        ]
-        columns = ("metric", "learner", "scenario", "share", "seed", "value")
-        panels = {METRICS[metric].title: _average_by_share(cells, metric) for metric in DETECTION}
-        figure = plot_lines(panels, "labels queried", percent=True)
-        name = name_file(inputs.name, data, inputs.results)
-        written += write_files(figure, Table(inputs.title, columns, tuple(rows)), inputs.out, name)
-    return written
+def _plot_query_curves(results: Results) -> tuple[Any, Columns, Rows]:
+    cells = drop_empty(results)
+    rows = [
+        (metric, cell.name, cell.scenario, cell.query, seed, value)
+        for metric in DETECTION
+        for cell, runs in cells.items()
+        for seed, value in zip(runs, average_windows(runs, metric), strict=True)
+    ]
+    panels = {METRICS[metric].title: _average_by_share(cells, metric) for metric in DETECTION}
+    columns = ("metric", "learner", "scenario", "share", "seed", "value")
+    return plot_lines(panels, "labels queried", percent=True), columns, rows
 
 
 def _average_by_share(results: Results, metric: str) -> dict[str, Series]:
@@ -177,34 +166,40 @@ def _average_by_share(results: Results, metric: str) -> dict[str, Series]:
     return lines
 
 
-def _write_weight_heatmaps(inputs: Inputs) -> list[Path]:
-    written: list[Path] = []
-    for data in list_data(drop_empty(inputs.results)):
-        cells = select_data(inputs.results, data)
-        by_weights = {(cell.scenario, *_weights(cell)): cell for cell in cells}
-        ticks = sorted({one for _, one, _ in by_weights})
-        panels = {
-            scenario: np.array(
-                [[average_seeds(cells[by_weights[scenario, one, two]], "auroc") for two in ticks]
-                 for one in ticks]
-            )
-            for scenario in dict.fromkeys(cell.scenario for cell in cells)
-        }  # fmt: skip
-        rows = [
-            (cell.scenario, *_weights(cell), seed, value)
-            for cell, runs in cells.items()
-            for seed, value in zip(runs, average_windows(runs, "auroc"), strict=True)
-        ]
-        columns = ("scenario", "lambda1", "lambda2", "seed", "auroc")
-        figure = plot_heatmaps(panels, ticks, ("λ1", "λ2"))
-        name = name_file(inputs.name, data, inputs.results)
-        written += write_files(figure, Table(inputs.title, columns, tuple(rows)), inputs.out, name)
-    return written
+def _plot_weight_heatmaps(results: Results) -> tuple[Any, Columns, Rows]:
+    by_weights = {(cell.scenario, *_weights(cell)): runs for cell, runs in results.items()}
+    ticks = sorted({one for _, one, _ in by_weights})
+    panels = {
+        scenario: np.array(
+            [[average_seeds(by_weights[scenario, one, two], "auroc") for two in ticks]
+             for one in ticks]
+        )
+        for scenario in dict.fromkeys(cell.scenario for cell in results)
+    }  # fmt: skip
+    rows = [
+        (cell.scenario, *_weights(cell), seed, value)
+        for cell, runs in results.items()
+        for seed, value in zip(runs, average_windows(runs, "auroc"), strict=True)
+    ]
+    columns = ("scenario", "lambda1", "lambda2", "seed", "auroc")
+    return plot_heatmaps(panels, ticks, ("λ1", "λ2")), columns, rows
 
 
 def _weights(cell: Cell) -> tuple[float, float]:
-    parameters = dict(cell.parameters)
-    return parameters[LAMBDA1], parameters[LAMBDA2]
+    (_, lambda1), (_, lambda2) = cell.parameters
+    return lambda1, lambda2
+
+
+def _write_by_data(
+    plot: Callable[[Results], tuple[Any, Columns, Rows]], inputs: Inputs
+) -> list[Path]:
+    """Write a figure for each data set, with the numbers that it plots."""
+    written: list[Path] = []
+    for data in list_data(drop_empty(inputs.results)):
+        figure, columns, rows = plot(select_data(inputs.results, data))
+        name = name_file(inputs.name, data, inputs.results)
+        written += write_files(figure, Table(inputs.title, columns, tuple(rows)), inputs.out, name)
+    return written
 
 
 def _write_time_bars(inputs: Inputs) -> list[Path]:

@@ -39,13 +39,11 @@ CSV_COLUMNS = (
 
 def detection_table(scenario: str) -> Item:
     """Compare detectors by NA, both F-measures and AUROC."""
+    meanings = " ".join(f"{METRICS[name].title}: {METRICS[name].meaning}" for name in DETECTION)
     return Item(
         f"Novel class detection, scenario {scenario}",
         f"{describe_scenario(scenario)} The table shows how well learners tell known from novel "
-        "instances, and novel classes from each other. NA is the share of instances put where "
-        "they belong; known and novel ones count half each. Macro-F and Micro-F are F-measures in "
-        "which each class or each instance counts the same. AUROC tells how well the novelty "
-        "score ranks novel above known; 0.5 is chance. More is better.",
+        f"instances, and novel classes from each other. {meanings} More is better.",
         lambda inputs: write_table(_score_detection(inputs), scenario, inputs),
         lambda setup: cross(setup.learners_for(DETECTORS), setup.data_for(DATA), scenario),
     )
