@@ -19,7 +19,7 @@ from cilf.core import validation
 from cilf.core.distances import squared_distances
 from cilf.core.parameters import Part
 from cilf.learners.cilf.decision import NEAREST_CENTRE, decide
-from cilf.learners.cilf.detect import Found, Model
+from cilf.learners.cilf.detect import DetectorResult, Model
 from cilf.learners.cilf.embedding import Labelled
 from cilf.learners.cilf.losses import prototype_logits
 from cilf.nn import training
@@ -27,7 +27,7 @@ from cilf.nn.network import Network, embed
 from cilf.nn.prototypes import anneal, class_means
 
 
-class Tuned(NamedTuple):
+class TunedWindow(NamedTuple):
     """A window in a copy of the embedding that was tuned for one number of novel classes."""
 
     points: Tensor
@@ -90,7 +90,7 @@ class CurriculumDetector(Part):
     learning_rate: float = 0.01
     replay_size: int = 0
 
-    def detect(self, x: Tensor, n_novel: int | None, model: Model, seed: int) -> Found:
+    def detect(self, x: Tensor, n_novel: int | None, model: Model, seed: int) -> DetectorResult:
         """Find the novel classes of a window; their number too, if ``n_novel`` is None."""
         generator = torch.Generator().manual_seed(seed)
         counts = counts_to_try(self.k_max, len(x)) if n_novel is None else [n_novel]
@@ -101,7 +101,7 @@ class CurriculumDetector(Part):
             evidence = _gather_evidence(tuned, model.held_out, generator)
             n_novel, curve = len(self.count.find_centres(evidence)), evidence.curve
         points, clusters, _ = tuned[n_novel]
-        return Found(decide(points, clusters, NEAREST_CENTRE), n_novel, curve, points)
+        return DetectorResult(decide(points, clusters, NEAREST_CENTRE), n_novel, curve, points)
 
     def _cluster(
         self, x: Tensor, counts: Iterable[int], model: Model, generator: torch.Generator
@@ -121,12 +121,12 @@ class CurriculumDetector(Part):
 
     def _tune(
         self, x: Tensor, clusters: Clusters, model: Model, generator: torch.Generator, seed: int
-    ) -> Tuned:
+    ) -> TunedWindow:
         """Train a copy of the network on pseudo-labels, from easy to hard."""
         network, known = copy.deepcopy(model.embedding.network), model.embedding.prototypes
         z = embed(network, x)
         if self.epochs == 0 or len(clusters.novel) == 0:
-            return Tuned(z, clusters, network)
+            return TunedWindow(z, clusters, network)
         pool = PseudoLabelled.join(x, clusters, model.memory if self.replay_size else None)
         centres, ranks = clusters.centres, rank_easiness(self._weigh(z, model))
         novel, _ = class_means(z, clusters.assignment, len(centres))
@@ -150,18 +150,18 @@ class CurriculumDetector(Part):
             centres = pool.move_centres(z, centres, model.loss.beta)
             clusters = pool.relabel(z, centres)
             ranks = rank_easiness(self._weigh(z[: len(x)], model))
-        return Tuned(z[: len(x)], clusters, network)
+        return TunedWindow(z[: len(x)], clusters, network)
 
 
 def _gather_evidence(
-    tuned: Mapping[int, Tuned], held_out: Labelled, generator: torch.Generator
+    tuned: Mapping[int, TunedWindow], held_out: Labelled, generator: torch.Generator
 ) -> Evidence:
-    points = {k: found.points for k, found in tuned.items()}
-    clusterings = {k: found.clusters for k, found in tuned.items()}
+    points = {k: window.points for k, window in tuned.items()}
+    clusterings = {k: window.clusters for k, window in tuned.items()}
     return Evidence(
         clusterings=clusterings,
         points=points,
-        held_out={k: embed(found.network, held_out.x) for k, found in tuned.items()},
+        held_out={k: embed(window.network, held_out.x) for k, window in tuned.items()},
         held_out_labels=held_out.y,
         curve=measure_validity(points, clusterings),
         generator=generator,

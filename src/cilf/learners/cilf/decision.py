@@ -24,7 +24,7 @@ class Decision(NamedTuple):
 def decide(points: Tensor, clusters: Clusters, threshold: float) -> Decision:
     """Instances above the threshold are novel, of the nearest novel centre; none stays empty."""
     n_known, distances = clusters.n_known, squared_distances(points, clusters.centres).sqrt()
-    score, label = _novelty(distances, n_known), distances[:, :n_known].argmin(1)
+    score, label = _score_novelty(distances, n_known), distances[:, :n_known].argmin(1)
     if len(clusters.novel) == 0:
         return Decision(score, label, torch.full_like(label, -1))
     nearest_novel = n_known + distances[:, n_known:].argmin(1)
@@ -38,10 +38,10 @@ def measure_novelty(points: Tensor, clusters: Clusters) -> Tensor:
 
     With no novel centre, the distance to the nearest known one.
     """
-    return _novelty(squared_distances(points, clusters.centres).sqrt(), clusters.n_known)
+    return _score_novelty(squared_distances(points, clusters.centres).sqrt(), clusters.n_known)
 
 
-def _novelty(distances: Tensor, n_known: int) -> Tensor:
+def _score_novelty(distances: Tensor, n_known: int) -> Tensor:
     nearest_known = distances[:, :n_known].amin(1)
     if distances.shape[1] == n_known:
         return nearest_known

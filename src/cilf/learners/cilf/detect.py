@@ -36,7 +36,7 @@ class Model:
     has_frozen_features: bool  # whether instances are vectors of a frozen network
 
 
-class Found(NamedTuple):
+class DetectorResult(NamedTuple):
     """What a detector found in a window."""
 
     decision: Decision
@@ -45,7 +45,7 @@ class Found(NamedTuple):
     points: Tensor  # in the space that was clustered
 
 
-class Window(NamedTuple):
+class TransformedWindow(NamedTuple):
     """A window in the space that was made for it."""
 
     points: Tensor
@@ -104,7 +104,7 @@ class Detector(Part):
     false_novel: float = 0.05
     strict: bool = False
 
-    def detect(self, x: Tensor, n_novel: int | None, model: Model, seed: int) -> Found:
+    def detect(self, x: Tensor, n_novel: int | None, model: Model, seed: int) -> DetectorResult:
         """Find the novel classes of a window; their number too, if ``n_novel`` is None."""
         generator = torch.Generator().manual_seed(seed)
         window = self._transform(x, model)
@@ -116,15 +116,15 @@ class Detector(Part):
         known_novelty = measure_novelty(window.held_out, clusters)
         threshold = novelty_threshold(known_novelty, self.false_novel, self.strict)
         decision = decide(window.points, clusters, threshold)
-        return Found(decision, len(clusters.novel), curve, window.points)
+        return DetectorResult(decision, len(clusters.novel), curve, window.points)
 
-    def _transform(self, x: Tensor, model: Model) -> Window:
+    def _transform(self, x: Tensor, model: Model) -> TransformedWindow:
         """The window in a space that is fitted to it and to the memory."""
         embedding, memory = model.embedding, model.memory
         views = self._choose_views(embedding.views(x), model)
         known = self._choose_views(embedding.views(memory.x), model)
         space = Space.fit(known, memory.y, views, size=self.space_size, whitening=self.whitening)
-        return Window(
+        return TransformedWindow(
             points=space.transform(views),
             known=space.transform(self._choose_views(embedding.centres, model)),
             held_out=space.transform(self._choose_views(embedding.views(model.held_out.x), model)),
@@ -137,7 +137,7 @@ class Detector(Part):
         return list(views[: VIEWS.index(self.cluster_on) + 1])
 
     def _count(
-        self, window: Window, generator: torch.Generator
+        self, window: TransformedWindow, generator: torch.Generator
     ) -> tuple[Clusters, Mapping[int, float]]:
         """The clusters of as many novel classes as the rule finds, and the validity curve."""
         counts = counts_to_try(self.k_max, len(window.points))

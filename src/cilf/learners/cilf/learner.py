@@ -178,14 +178,14 @@ class CILF(Learner):
     def _detect(self, X: Array, n_novel: int | None) -> Detection:
         x = as_tensor(X, self._network.device)
         seed = derived_seed(self.seed, "detect", self._n_updates)
-        found = self.detector.detect(x, n_novel, self._model(), seed)
+        result = self.detector.detect(x, n_novel, self._model(), seed)
         return Detection(
-            novelty=to_numpy(found.decision.novelty),
-            label=self.classes_[found.decision.label.cpu().numpy()],
-            cluster=found.decision.cluster.cpu().numpy(),
-            n_novel=found.n_novel,
-            curve=found.curve,
-            embedding=to_numpy(found.points),
+            novelty=to_numpy(result.decision.novelty),
+            label=self.classes_[result.decision.label.cpu().numpy()],
+            cluster=result.decision.cluster.cpu().numpy(),
+            n_novel=result.n_novel,
+            curve=result.curve,
+            embedding=to_numpy(result.points),
         )
 
     def _update(self, X: Array, y: Ints, n_classes: int) -> None:

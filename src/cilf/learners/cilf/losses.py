@@ -57,12 +57,12 @@ def draw_triplets(
     starts = counts.cumsum(0) - counts
     rank = torch.empty_like(order)
     rank[order] = torch.arange(n, device=y.device) - starts[own[order]]
-    draws = torch.rand(n, len(classes) + 1, generator=generator).to(y.device)
+    random = torch.rand(n, len(classes) + 1, generator=generator).to(y.device)
 
-    other = (draws[:, 0] * (counts[own] - 1)).long()
+    other = (random[:, 0] * (counts[own] - 1)).long()
     other = torch.where(other >= rank, other + 1, other).minimum(counts[own] - 1)
     positive = order[starts[own] + other]
-    negatives = order[starts + (draws[:, 1:] * counts).long()]
+    negatives = order[starts + (random[:, 1:] * counts).long()]
     negatives.scatter_(1, own[:, None], -1)
     if n_negatives is not None and n_negatives < len(classes) - 1:
         chance = torch.rand(negatives.shape, generator=generator).to(y.device)
