@@ -72,9 +72,9 @@ def test_records_are_those_of_run_stream(finished: RunFolder) -> None:
 
 def test_every_window_is_drawn(finished: RunFolder) -> None:
     for record in finished.read_records():
-        drawing = finished.read_snapshot(record.window)
-        assert drawing is not None
-        assert len(drawing.sizes) == record.n_novel_found
+        snapshot = finished.read_snapshot(record.window)
+        assert snapshot is not None
+        assert len(snapshot.sizes) == record.n_novel_found
 
 
 def test_a_record_is_on_disk_when_it_is_yielded(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """Benchmarks: one cell is one learner on one stream at one scale, kept in a run folder.
 
-``RunConfig`` says what to run, ``PRESETS`` the paper's protocols, ``SCALES`` how large;
-``run_cell`` runs it and yields a record for each window. A ``Grid`` names many cells at once, a
-``Bench`` keeps them in one folder, and an engine (``cilf.benchmark.engines``) runs them.
+A ``RunConfig`` describes a cell. ``PRESETS`` holds the protocols, ``SCALES`` their sizes.
+``run_cell`` runs a cell and yields a record for each window. A ``Grid`` describes many cells, a
+``Bench`` keeps them in one folder, and an engine of ``cilf.benchmark.engines`` runs them.
 """
 
 from cilf.benchmark.bench import Bench

@@ -1,4 +1,4 @@
-"""One cell of a benchmark: one learner on one stream, kept in a run folder as it goes."""
+"""One cell of a benchmark: one learner on one stream, kept in a run folder."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from cilf.stream import Stream
 
 @dataclass(frozen=True)
 class Cell:
-    """A config with everything it names made."""
+    """A config with its learner and its stream."""
 
     config: RunConfig
     learner: Learner
     stream: Stream
-    dataset: dict[str, Any]  # what the stream was made from, as its describe() says it
+    dataset: dict[str, Any]  # the description of the data set
 
     @classmethod
     def build(cls, config: RunConfig) -> Cell:
@@ -99,7 +99,7 @@ class Cell:
         }
 
     def _as_given(self) -> dict[str, Any]:
-        """What a person gave to get this run."""
+        """What the user changed, and the path of a learner of their own."""
         digest = get_digest(type(self.learner))
         path = {} if digest is None else {"learner_path": self.config.learner}
         return {"changes": self.config.changes()} | path
@@ -108,11 +108,11 @@ class Cell:
 def run_cell(
     config: RunConfig, out: str | Path, *, resume: bool = False, overwrite: bool = False
 ) -> Iterator[WindowRecord]:
-    """Run what a config says into a folder; the arguments are those of :meth:`Cell.run`."""
+    """Run the cell of a config; the arguments are those of :meth:`Cell.run`."""
     return Cell.build(config).run(out, resume=resume, overwrite=overwrite)
 
 
 def _end(started: float) -> dict[str, Any]:
-    """The seconds are those since the run began, or was last resumed."""
+    """The time at the end, and the seconds since the run began or was last resumed."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return {"at": now, "seconds": round(time.perf_counter() - started, 3)}

@@ -1,6 +1,6 @@
-"""The paper's protocols by name: which classes come when, how many instances, which budgets.
+"""Presets: the paper's protocols by name, with class counts, sizes and budgets.
 
-A preset joins what is stated elsewhere, each number once: the class counts of
+A preset joins numbers that have their home elsewhere: the class counts of
 ``cilf.stream.plan.paper_protocol``, the sizes and budgets of ``cilf.benchmark.scales``, and the
 defaults of the stream functions.
 """
@@ -25,14 +25,14 @@ OWN = "own"  # stands for a user's data in the name of a preset
 
 @dataclass(frozen=True)
 class Preset:
-    """A protocol with every number filled in.
+    """A protocol with all its numbers.
 
     Attributes:
-        data: a data set that has presets of its own, or "own".
+        data: The name of a data set with presets, or "own".
         scenario: "single" or "multiple".
         scale: "smoke", "cpu" or "paper".
-        stream: every argument of the stream but its data set and seed.
-        learner: budgets, for the learners that have such parameters.
+        stream: All arguments of the stream but its data set and seed.
+        learner: Budgets, for the learners that have such parameters.
     """
 
     data: str
@@ -47,10 +47,10 @@ class Preset:
 
 
 def preset(data: str, scenario: str, scale: str, n_classes: int | None = None) -> Preset:
-    """The protocol for a data set, in a scenario, at a scale.
+    """The protocol of a data set, a scenario and a scale.
 
-    ``n_classes`` is how many classes a user's own data have; where it is None, the arguments
-    that depend on it stay None and the stream decides them.
+    ``n_classes`` is the number of classes of a user's own data. If it is None, the arguments that
+    depend on it are None and the stream decides them.
 
     >>> cifar = preset("cifar100", "multiple", "cpu")
     >>> cifar.name, cifar.stream["n_initial"], cifar.stream["max_novel"]

@@ -1,4 +1,4 @@
-"""Where a result comes from: versions, commit and machine; no host names, no paths."""
+"""The provenance of a result: versions, commit and machine, without host names or paths."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CPU_INFO = Path("/proc/cpuinfo")
 
 
 def provenance() -> dict[str, Any]:
-    """Everything but the parameters that a result depends on, as JSON holds it."""
+    """What a result depends on beside its parameters, as JSON holds it."""
     return {
         "versions": {"python": platform.python_version(), **{p: version(p) for p in PACKAGES}},
         "commit": commit(Path(cilf.__file__).parent),
@@ -27,7 +27,7 @@ def provenance() -> dict[str, Any]:
 
 
 def commit(package: Path) -> str | None:
-    """The commit a package is checked out from ("-dirty" if changed since); None if from none."""
+    """The commit of a package's checkout, "-dirty" if it was changed; None without a checkout."""
     # A package installed below somebody else's checkout is not part of it: git must track it.
     if _git(package, "ls-files", "--error-unmatch", "__init__.py") is None:
         return None

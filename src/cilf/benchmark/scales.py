@@ -1,9 +1,9 @@
-"""How large a run is: sizes of the stream and budgets of the learner, by scale and data set.
+"""Scales: sizes of the stream and budgets of the learner, by scale and data set.
 
-Stream sizes are instances per class. What a row leaves out stays at its default: a stream then
-starts with 40 % of a class, spreads the rest evenly over its windows, and holds out the whole
-test split. A learner takes only those budgets it has a parameter for. Which classes come when
-is not a matter of scale: see ``cilf.stream.plan.paper_protocol``.
+Stream sizes are instances per class. A size that a row leaves out has its default: a stream starts
+with 40 % of a class, spreads the rest evenly over its windows, and holds out the test split. A
+learner takes only the budgets that it has a parameter for. Class counts do not depend on the scale,
+see ``cilf.stream.plan.paper_protocol``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TUNING = {
 
 @dataclass(frozen=True)
 class Setting:
-    """What a scale changes from the defaults."""
+    """The changes of a scale from the defaults."""
 
     stream: Mapping[str, int] = field(default_factory=dict)
     learner: Mapping[str, Any] = field(default_factory=dict)
@@ -45,7 +45,7 @@ def _cpu(initial: int, window: int, memory: int, n_windows: int | None = None) -
 
 
 def _own(initial: int, window: int, holdout: int, n_windows: int, **learner: int) -> Setting:
-    """For data nobody has seen: bounds, since classes may be small, and no backbone, since
+    """A row for users' data: upper bounds, since classes may be small, and no backbone, since
     instances may be vectors or texts."""
     sizes = {"max_initial_size": initial, "max_window_size": window, "holdout_size": holdout}
     return Setting(stream=sizes | {"n_windows": n_windows}, learner=learner)
@@ -99,16 +99,16 @@ GANS: dict[str, Mapping[str, Any]] = {
     "smoke": _gan(epochs=10, update_epochs=3, latent_size=16),
     "cpu": _gan(epochs=3, update_epochs=1, latent_size=32),
 }
-SMALL = ("digits",)  # data sets so small that they are run at smoke unless told otherwise
+SMALL = ("digits",)  # data sets whose default scale is smoke
 
 
 def default_scale(data: str) -> str:
-    """The scale of a run that names none."""
+    """The default scale of a data set."""
     return "smoke" if data in SMALL else "cpu"
 
 
 def setting(scale: str, data: str) -> Setting:
-    """What a scale says about a data set.
+    """The setting of a scale for a data set.
 
     >>> setting("cpu", "mnist").stream["window_size"]
     200

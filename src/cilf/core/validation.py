@@ -1,4 +1,4 @@
-"""Every check of what users hand in. Public methods call these once; inside, code assumes."""
+"""Validation of input. Public methods call it once; the code inside assumes valid input."""
 
 from __future__ import annotations
 
@@ -196,13 +196,13 @@ def known_classes(y: Array, *, name: str = "y") -> None:
 
 
 def n_novel(value: Any, *, window: int) -> int | None:
-    """The number of novel classes asked for: None, or an int from 0 to the window's size."""
+    """The number of novel classes: None, or an int from 0 to the size of the window."""
     if value is None:
         return None
     number = whole_number("n_novel", value, least=0)
     if number > window:
         raise BadInput(
-            f"n_novel is {number}, but the window holds {window} instances: ask for at most that."
+            f"n_novel is {number}, but the window holds {window} instances: give at most that."
         )
     return number
 

@@ -133,7 +133,7 @@ def _pooled_f(found: _Counts) -> float:
 
 
 def auroc(novelty: npt.NDArray[np.floating], is_novel: Bools) -> float:
-    """Chance that a novel instance looks more novel than a known one; a tie counts half.
+    """Probability that a novel instance scores higher than a known one; a tie counts half.
 
     >>> auroc(np.array([0.1, 0.4, 0.4, 0.9]), np.array([False, False, True, True]))
     0.875

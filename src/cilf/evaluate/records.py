@@ -8,8 +8,8 @@
     windows/NNN.npz     the ``Snapshot`` of window NNN, for plots
     checkpoint/NNN/     the learner after NNN finished windows, for --resume
     report.html         made from the files above
-    tensorboard/        curves of the records, if asked for
-    log.txt, error.txt  what was said, and why it failed, in a run of a benchmark
+    tensorboard/        curves of the records, with --tensorboard
+    log.txt, error.txt  output and traceback of a run of a benchmark
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Snapshot:
     ids: Array  # (n,) identity of each instance
     map: Floats  # (n, 2) where it lies on the 2-D map of the embedding
     truth: Array  # (n,) true class
-    novel: Array  # (n,) bool: whether the learner had never been told about the true class
+    novel: Array  # (n,) bool: whether the learner did not know the true class
     label: Array  # (n,) known class it was given, or is nearest to
     cluster: Ints  # (n,) -1 known, else the novel class found
     novelty: Floats  # (n,)

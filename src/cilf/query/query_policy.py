@@ -15,7 +15,7 @@ from cilf.query.oracle import Oracle
 from cilf.query.propagation import check_propagation, name_clusters, propagate_answers
 from cilf.query.strategies import RANDOM, STRATEGIES, choose_queries
 
-TRUE = "true"  # as n_novel: the learner is told how many novel classes there are
+TRUE = "true"  # as n_novel: the learner is handed the true number of novel classes
 
 
 @dataclass(frozen=True)
