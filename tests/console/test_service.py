@@ -69,7 +69,7 @@ def test_two_people_on_the_same_cluster(console: Console) -> None:
 def test_nobody_undoes_what_they_have_not_seen(console: Console) -> None:
     act(console, 1, "name", clusters=[COWS], name="cow", person="ann")
     act(console, 1, "name", clusters=[HENS], name="hen", person="bob")
-    with pytest.raises(Conflict, match="somebody else has changed something since") as refused:
+    with pytest.raises(Conflict, match="somebody else has made a change since") as refused:
         console.undo(1, version=1, person="ann")
     assert [event.person for event in refused.value.events] == ["bob"]
     console.undo(1, seq=1, version=1, person="ann")  # her own, by its number

@@ -100,8 +100,8 @@ def test_two_people_at_once_on_either_database(kept: Store) -> None:
     for thread in people:
         thread.join()
     assert kept.last_seq(window) == len(done)
-    told = [event.about["names"] for event in kept.events(window)]
-    assert sorted(names for (names,) in told) == sorted(name for _, name in done)
+    names = [event.about["name"] for event in kept.events(window)]
+    assert sorted(names) == sorted(name for _, name in done)
     state = Console(kept, kept.folder / "model").open(window).state
     assert state.version == len(done)
 

@@ -151,10 +151,10 @@ def test_what_cannot_be_done_is_refused(case: str) -> None:
         patch_of(make_state(), verb, **fields)
 
 
-@pytest.mark.parametrize("parts", [[], [[2], [2]], [[6]]])
-def test_lists_of_members_that_cannot_be_split_off(parts: list[list[int]]) -> None:
+@pytest.mark.parametrize("lists", [[], [[2], [2]], [[6]]])
+def test_lists_of_members_that_cannot_be_split_off(lists: list[list[int]]) -> None:
     with pytest.raises(BadInput):
-        verbs.split_off(make_state(), 0, parts)
+        verbs.split_off(make_state(), 0, lists)
 
 
 rows = st.lists(st.integers(0, 9), min_size=1, max_size=4)
@@ -248,14 +248,15 @@ def test_the_docs_have_the_table() -> None:
         for name, verb in VERBS.items()
         if verb.key
     ]
-    assert "\n".join(lines) in DOCS.read_text()
+    table = "\n".join(lines)
+    assert table in DOCS.read_text(), f"the table of docs/console.md has to be:\n{table}"
 
 
 def test_the_history_reads_as_sentences() -> None:
     assert describe_event("name", {"clusters": [1, 2], "name": "a{b}"}) == (
         "named cluster 1, 2 “a{b}”"
     )
-    assert describe_event("label", {"n": 2, "names": ["a", "b"]}) == "labelled 2 as a, b"
+    assert describe_event("label", {"n": 2, "name": "a, b"}) == "labelled 2 as “a, b”"
     assert describe_event("move", {"n": 1, "to": 3}) == "moved 1 to cluster 3"
     assert describe_event("undo", {"what": "name", "about": {}}) == "undid name"
     assert describe_event("a verb of another version", {}) == "a verb of another version"

@@ -89,7 +89,7 @@ def _add_windows(api: APIRouter, console: Console) -> None:
 
     @api.put("/windows/{window}/budget", tags=["windows"])
     def set_budget(window: Window, body: bodies.BudgetBody) -> dict[str, Any]:
-        """Set the number of answers that the window asks for."""
+        """Set the label budget of a window."""
         console.set_budget(window, body.budget)
         return window_json(console.window(window))
 

@@ -46,7 +46,7 @@ def make_app(console: Console, access: Access) -> FastAPI:
         assert isinstance(error, CilfError)
         if request.url.path.startswith("/api/"):
             return _problem_json(error)
-        return pages.render_problem(access, _status(error), error)
+        return pages.render_problem(_status(error), error)
 
     async def fail(request: Request, error: Exception) -> Response:
         LOGGER.error("%s %s failed", request.method, request.url.path, exc_info=error)

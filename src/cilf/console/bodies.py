@@ -26,7 +26,6 @@ def _require_strategy(name: str) -> str:
 
 Number = Annotated[int, Field(ge=1, le=LARGEST)]
 Row = Annotated[int, Field(ge=0, le=LARGEST)]
-Rows = Annotated[list[Row], Field(min_length=1, max_length=1_000_000)]
 Version = Annotated[int | None, Field(ge=0, le=LARGEST)]
 Text = Annotated[str, Field(max_length=1000), AfterValidator(_require_printable)]
 Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_require_printable)]
@@ -71,14 +70,10 @@ class VerbBody(EditBody):
         return []
 
     @property
-    def class_name(self) -> str | None:
-        """The name of the class that the verb assigns, if it assigns one."""
-        return None
-
-    @property
     def about(self) -> dict[str, Any]:
-        """What the history keeps of the request."""
-        return {}
+        """What the history keeps: the fields, and the number of rows instead of the rows."""
+        fields = self.model_dump(exclude={"version", "person", "rows"})
+        return fields | ({"n": len(set(self.instances))} if self.instances else {})
 
 
 class ClustersBody(VerbBody):
@@ -88,21 +83,9 @@ class ClustersBody(VerbBody):
     def numbers(self) -> list[int]:
         return [number - 1 for number in self.clusters]
 
-    @property
-    def about(self) -> dict[str, Any]:
-        return {"clusters": self.clusters}
-
 
 class NameBody(ClustersBody):
     name: Name
-
-    @property
-    def class_name(self) -> str:
-        return self.name
-
-    @property
-    def about(self) -> dict[str, Any]:
-        return {"clusters": self.clusters, "name": self.name}
 
 
 class SplitBody(VerbBody):
@@ -116,50 +99,30 @@ class SplitBody(VerbBody):
     def numbers(self) -> list[int]:
         return [self.cluster - 1]
 
+
+class RowsBody(VerbBody):
+    rows: Annotated[list[Row], Field(min_length=1, max_length=1_000_000)]
+
     @property
-    def about(self) -> dict[str, Any]:
-        return {"clusters": [self.cluster]}
+    def instances(self) -> list[int]:
+        return self.rows
 
 
-class MoveBody(VerbBody):
-    rows: Rows
+class MoveBody(RowsBody):
     to: Number | Literal["new", "known"]
-
-    @property
-    def target(self) -> int | None:
-        """The cluster counted from 0; None is a new one."""
-        if isinstance(self.to, int):
-            return self.to - 1
-        return None if self.to == "new" else KNOWN
 
     @property
     def numbers(self) -> list[int]:
         return [self.to - 1] if isinstance(self.to, int) else []
 
     @property
-    def instances(self) -> list[int]:
-        return self.rows
-
-    @property
-    def about(self) -> dict[str, Any]:
-        return {"n": len(set(self.rows)), "to": self.to}
+    def target(self) -> int | None:
+        """The cluster counted from 0; None is a new one."""
+        return {"new": None, "known": KNOWN}[self.to] if isinstance(self.to, str) else self.to - 1
 
 
-class LabelBody(VerbBody):
-    rows: Rows
+class LabelBody(RowsBody):
     name: Name
-
-    @property
-    def instances(self) -> list[int]:
-        return self.rows
-
-    @property
-    def class_name(self) -> str:
-        return self.name
-
-    @property
-    def about(self) -> dict[str, Any]:
-        return {"n": len(set(self.rows)), "names": [self.name]}
 
 
 # ----------------------------------------------------------------- other requests

@@ -52,7 +52,7 @@ class Classes:
                 self.names[key] = after
         self._key_of |= event.patch.get("keys", {})
 
-    # ------------------------------------------------------------- looking up
+    # ------------------------------------------------------------- names
 
     def display(self, key: str) -> str:
         return self.names.get(key, key)

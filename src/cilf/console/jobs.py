@@ -42,7 +42,7 @@ from cilf.workflow.findings import Findings
 from cilf.workflow.versions import UPDATE, ModelFolder
 
 LOCK = "worker.lock"
-IDLE = 0.2  # seconds between two looks for a job
+IDLE = 0.2  # seconds between two requests for a job
 PROGRESS_EVERY = 0.25  # seconds between two writes of the progress
 LOGGER = logging.getLogger("cilf.console")
 

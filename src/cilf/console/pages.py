@@ -18,7 +18,7 @@ from cilf.console.bodies import LARGEST, Strategy, Text
 from cilf.console.classes import Classes
 from cilf.console.guard import LOGIN, Access
 from cilf.console.service import Console
-from cilf.console.store import DONE, FAILED, PENDING, QUEUED, RUNNING, UNDONE, Job, Update
+from cilf.console.store import DONE, FAILED, PENDING, QUEUED, RUNNING, UNDONE
 from cilf.console.uploads import ACCEPTED
 from cilf.console.verbs import VERBS, describe_event
 from cilf.errors import CilfError
@@ -43,7 +43,7 @@ Window = Annotated[int, Path(ge=1, le=LARGEST)]
 
 def add_pages(app: FastAPI, console: Console, access: Access) -> None:
     """Add the pages to the application."""
-    render = _Renderer(access)
+    render = _Renderer()
     _add_overview(app, console, render)
     _add_files(app)
     _add_login(app, access, render)
@@ -55,14 +55,14 @@ def add_pages(app: FastAPI, console: Console, access: Access) -> None:
 class _Renderer:
     """Templates with the values that all of them use."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self) -> None:
         self.templates = Environment(
             loader=FileSystemLoader(HERE / "templates"),
             autoescape=select_autoescape(),
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self.templates.globals |= {"version": cilf.__version__, "local": access.local}
+        self.templates.globals["version"] = cilf.__version__
         self.templates.filters["colour"] = lambda number: (number - 1) % N_COLOURS
         self.templates.filters["percent"] = _format_percent
         self.templates.filters["counted"] = _format_count
@@ -163,9 +163,9 @@ def _add_problems(app: FastAPI, render: _Renderer) -> None:
         return render("problem.html", error.status_code, page="", problem=str(error.detail))
 
 
-def render_problem(access: Access, status: int, error: CilfError) -> HTMLResponse:
+def render_problem(status: int, error: CilfError) -> HTMLResponse:
     """The page of an error, for a person who follows a link."""
-    return _Renderer(access)("problem.html", status, page="", problem=str(error))
+    return _Renderer()("problem.html", status, page="", problem=str(error))
 
 
 # ----------------------------------------------------------------- a window
@@ -305,7 +305,7 @@ def _find_rollback_problem(console: Console, window: int | None = None) -> str |
 def _update_values(console: Console, window: int) -> dict[str, Any]:
     jobs = [job for job in console.store.jobs(window=window) if job.kind == updates.UPDATE]
     job = jobs[-1] if jobs else None
-    update = _find_update(console, job)
+    update = None if job is None else next(iter(console.store.updates(job=job.id)), None)
     in_model = update is not None and updates.is_in_model(console, update.version)
     stands = update is not None and update.decision != UNDONE and in_model
     outcome = (job.result or {}) if job is not None and job.status == DONE else {}
@@ -325,7 +325,3 @@ def _update_values(console: Console, window: int) -> dict[str, Any]:
         ],
         "outcome": outcome,
     }
-
-
-def _find_update(console: Console, job: Job | None) -> Update | None:
-    return None if job is None else next(iter(console.store.updates(job=job.id)), None)

@@ -2,7 +2,7 @@
 
 The states of windows are in memory. They are rebuilt from the log when they are not. A change
 counts once it is in the log under the next number of its stream. Whoever comes second with the same
-number learns what was changed in between.
+number is told what was changed in between.
 """
 
 from __future__ import annotations
@@ -210,15 +210,15 @@ class Console:
 
     def act(self, window: int, name: str, body: VerbBody) -> Event:
         """Change a window by a verb of ``VERBS``."""
-        verb, key = VERBS[name], ""
-        if body.class_name is not None:
+        verb, about, key = VERBS[name], body.about, ""
+        if "name" in about:
             find = self._known_key if verb.asks == KNOWN_CLASS else self.make_class
-            key = find(body.class_name, body.person)
+            key = find(about["name"], body.person)
 
         def make_patch(opened: OpenWindow) -> Patch:
             return verb.function(Context(opened.state, opened.gallery.embedding, key), body)
 
-        return self._change(window, name, body.about, make_patch, body)
+        return self._change(window, name, about, make_patch, body)
 
     def import_labels(
         self, window: int, labels: Mapping[str, str], person: str = ""
@@ -243,7 +243,7 @@ class Console:
             return None
         keys = {name: self.make_class(name, person) for name in set(fresh.values())}
         wanted = {row: keys[name] for row, name in fresh.items()}
-        about = {"n": len(fresh), "names": sorted(keys)[:MOST_NAMES]}
+        about = {"n": len(fresh), "name": ", ".join(sorted(keys)[:MOST_NAMES])}
         return self._change(
             window, "label", about, lambda opened: label_rows(opened.state, wanted),
             VerbBody(person=person),
@@ -262,7 +262,7 @@ class Console:
             event = _find_undoable(opened, seq)
             if seq is None and version is not None and event.seq > version:
                 raise Conflict(
-                    "somebody else has changed something since: look at it first.",
+                    "somebody else has made a change since: check it first.",
                     opened.state.version,
                     [later for later in opened.events if later.seq > version],
                 )
@@ -355,7 +355,7 @@ class Console:
             later = self.store.events(CLASSES, after=version)
             events = [e for e in later if patch["names"].keys() & e.patch.get("names", {}).keys()]
             if events:
-                message = "somebody else has renamed the class: look at it again."
+                message = "somebody else has renamed the class: check its name."
                 raise Conflict(message, classes.version, events)
         return self._append_rename(classes, {"old": old, "new": new}, patch, person)
 
@@ -456,5 +456,5 @@ def _require_unchanged(opened: OpenWindow, body: VerbBody) -> None:
             for event in opened.events
             if event.seq > version and Patch.from_json(event.patch).numbers & changed
         ]
-        message = f"cluster {min(changed) + 1} was changed by somebody else: look at it again."
+        message = f"cluster {min(changed) + 1} was changed by somebody else: check it first."
         raise Conflict(message, state.version, events)

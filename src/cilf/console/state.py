@@ -20,7 +20,7 @@ OPEN, REJECTED, SKIPPED = "open", "rejected", "skipped"
 
 @dataclass(frozen=True)
 class Cluster:
-    """A group of instances.
+    """The name and the status of a cluster.
 
     Attributes:
         name: the key of the class of its members; None if the cluster has no name.
@@ -55,6 +55,7 @@ class Move:
 
 
 Change = tuple[Cluster | None, Cluster | None]  # before, after; None: the cluster does not exist
+Changes = dict[int, Change]  # by number
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ def decide(console: Console, job: int, keep: bool) -> int | None:
     update = next(iter(console.store.updates(job=job)), None)
     if update is None:
         raise NotFound(f"job {job} has not updated the model.")
-    conflict = Conflict("that was decided already: look at it again.")
+    conflict = Conflict("that was decided already: check the decision.")
     if update.decision != PENDING:
         raise conflict
     if not keep and console.model()["version"] != update.version:

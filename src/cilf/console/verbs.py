@@ -14,26 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cilf.console.bodies import (
-    ClustersBody,
-    LabelBody,
-    MoveBody,
-    NameBody,
-    SplitBody,
-    VerbBody,
-)  # fmt: skip
+from cilf.console.bodies import ClustersBody, LabelBody, MoveBody, NameBody, SplitBody, VerbBody
 from cilf.console.cluster_split import split_members
-from cilf.console.state import (
-    KNOWN,
-    OPEN,
-    REJECTED,
-    SKIPPED,
-    Change,
-    Cluster,
-    Move,
-    Patch,
-    State,
-)  # fmt: skip
+from cilf.console.state import KNOWN, OPEN, REJECTED, SKIPPED, Changes, Cluster, Move, Patch, State
 from cilf.core.types import Floats
 from cilf.errors import BadInput
 
@@ -107,7 +90,7 @@ def merge(context: Context, body: ClustersBody) -> Patch:
     label = next((name for name in names if name is not None), None)
     old = state.clusters[target]
     new = Cluster(label, OPEN if label is not None else old.status)
-    changes: dict[int, Change] = {} if new == old else {target: (old, new)}
+    changes: Changes = {} if new == old else {target: (old, new)}
     changes |= {number: (state.clusters[number], None) for number in others}
     moves = [_make_move(state.members(number), number, target) for number in others]
     return Patch(changes, tuple(move for move in moves if move.rows))
@@ -119,9 +102,8 @@ def split(context: Context, body: SplitBody) -> Patch:
     if body.rows:
         return split_off(context.state, number, [body.rows])
     members = context.state.members(number)
-    return split_off(
-        context.state, number, split_members(context.embedding, members, body.n_clusters)[1:]
-    )
+    lists = split_members(context.embedding, members, body.n_clusters)
+    return split_off(context.state, number, lists[1:])
 
 
 def reject(context: Context, body: ClustersBody) -> Patch:
@@ -143,7 +125,7 @@ def move(context: Context, body: MoveBody) -> Patch:
     """Move instances to another cluster, to a new one, or to the known instances."""
     state, target = context.state, body.target
     _require_rows(state, body.rows)
-    changes: dict[int, Change] = {}
+    changes: Changes = {}
     if target is None:
         target = state.highest + 1
         changes[target] = (None, Cluster())
@@ -169,7 +151,7 @@ VERBS: dict[str, Verb] = {
     "merge": Verb(
         merge, ClustersBody, "Merge", "m", "merged {clusters}", n_least=2, is_answer=True
     ),
-    "split": Verb(split, SplitBody, "Split", "s", "split {clusters}", takes=CLUSTER),
+    "split": Verb(split, SplitBody, "Split", "s", "split cluster {cluster}", takes=CLUSTER),
     "reject": Verb(reject, ClustersBody, "Reject", "r", "rejected {clusters}", is_answer=True),
     "skip": Verb(skip, ClustersBody, "Skip", "k", "skipped {clusters}"),
     "reopen": Verb(reopen, ClustersBody, "Reopen", "o", "reopened {clusters}"),
@@ -177,7 +159,7 @@ VERBS: dict[str, Verb] = {
         move, MoveBody, "Move", "v", "moved {n} to {to}", takes=ROWS, asks=TARGET, is_answer=True
     ),
     "label": Verb(
-        label, LabelBody, "Label", "", "labelled {n} as {names}",
+        label, LabelBody, "Label", "", "labelled {n} as “{name}”",
         takes=ROWS, asks=NEW_CLASS, is_answer=True,
     ),
 }  # fmt: skip
@@ -196,7 +178,6 @@ def describe_event(verb: str, about: Mapping[str, Any]) -> str:
     targets = {"new": "a new cluster", "known": "the known instances"}
     words = {
         "clusters": "cluster " + ", ".join(map(str, about.get("clusters", ()))),
-        "names": ", ".join(about.get("names", ())),
         "to": targets.get(about.get("to", ""), f"cluster {about.get('to')}"),
     }
     return VERBS[verb].sentence.format(**{**about, **words})
@@ -205,14 +186,14 @@ def describe_event(verb: str, about: Mapping[str, Any]) -> str:
 # ----------------------------------------------------------------- patches
 
 
-def split_off(state: State, number: int, parts: Sequence[Iterable[int]]) -> Patch:
+def split_off(state: State, number: int, lists: Sequence[Iterable[int]]) -> Patch:
     """Make a new cluster of each list of members. At least one member stays."""
     members = set(state.members(number).tolist())
     taken: set[int] = set()
-    changes: dict[int, Change] = {}
+    changes: Changes = {}
     moves = []
-    for new, part in enumerate(parts, start=state.highest + 1):
-        rows = set(part)
+    for new, list_of_rows in enumerate(lists, start=state.highest + 1):
+        rows = set(list_of_rows)
         if not rows or not rows <= members - taken:
             raise BadInput(f"rows: give some members of cluster {number + 1}, each once.")
         taken |= rows
@@ -226,7 +207,7 @@ def split_off(state: State, number: int, parts: Sequence[Iterable[int]]) -> Patc
 def label_rows(state: State, labels: Mapping[int, str]) -> Patch:
     """Move each row to the first open cluster of its class, or to a new one of that class."""
     _require_rows(state, list(labels))
-    changes: dict[int, Change] = {}
+    changes: Changes = {}
     moves: list[Move] = []
     number = state.highest
     for key in dict.fromkeys(labels.values()):
@@ -238,7 +219,7 @@ def label_rows(state: State, labels: Mapping[int, str]) -> Patch:
     return _end_empty_clusters(state, changes, moves)
 
 
-def _end_empty_clusters(state: State, changes: dict[int, Change], moves: Sequence[Move]) -> Patch:
+def _end_empty_clusters(state: State, changes: Changes, moves: Sequence[Move]) -> Patch:
     """The moves, and the end of the clusters that they leave empty."""
     if not moves:
         raise BadInput("rows: all of them are there already.")
