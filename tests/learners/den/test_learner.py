@@ -8,7 +8,7 @@ import torch
 
 import cilf
 from cilf.core.types import Array
-from cilf.learners.den.block_task import Expansion, one_against_rest
+from cilf.learners.den.block_task import Expansion
 from cilf.learners.den.expandable import ExpandableBlock, block_of
 from cilf.learners.den.learner import DEN, sigmoid_uncertainty
 
@@ -171,15 +171,6 @@ def test_stamps_are_kept_in_files(tmp_path: Path) -> None:
     for each in (learner, loaded):
         each.update(*blobs(4))
     assert torch.equal(loaded._outputs(X)[0], learner._outputs(X)[0])
-
-
-def test_the_loss_is_the_sum_of_binary_cross_entropies() -> None:
-    logits, targets = torch.tensor([[2.0, -1.0]]), torch.tensor([[1.0, 0.0]])
-    expected = -np.log(1 / (1 + np.exp(-2.0))) - np.log(1 - 1 / (1 + np.exp(1.0)))
-    assert one_against_rest(logits, targets).item() == pytest.approx(expected)
-    assert one_against_rest(logits.repeat(5, 1), targets.repeat(5, 1)).item() == pytest.approx(
-        expected
-    )
 
 
 def test_uncertain_is_what_no_output_claims() -> None:
