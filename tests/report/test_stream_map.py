@@ -172,7 +172,7 @@ def test_letters_that_a_png_lacks_are_told(
 ) -> None:
     write_stream_map(single_novel(dataset(["狗", "猫", "cat"])), tmp_path / "map.png")
     assert [record.message for record in caplog.records] == [
-        "the font of the figure lacks letters of some class names: an .svg file shows them."
+        "the font lacks letters of some class names: an .svg file shows them."
     ]
 
 
