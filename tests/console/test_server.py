@@ -11,7 +11,6 @@ from pathlib import Path
 import httpx
 import pytest
 
-from cilf import cli
 from cilf.console import window_view
 from cilf.console.server import readable_roots, serve
 from cilf.console.service import Console
@@ -43,16 +42,6 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
         taken.listen()
         with pytest.raises(BadConfig, match="cannot listen on"):
             serve(tmp_path, port=taken.getsockname()[1])
-
-
-def test_on_the_command_line_it_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as left:
-        cli.main(["console", "--store", str(tmp_path), "--host", "0.0.0.0"])
-    assert left.value.code == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("error: --host 0.0.0.0 lets other machines in")
 
 
 def test_with_a_token_only_named_folders_may_be_read(tmp_path: Path) -> None:

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("uvicorn")
+
+from cilf.console import server
+
+
+def test_a_problem_is_one_line(run: Any) -> None:
+    outcome = run("console", "--store", "work", "--host", "0.0.0.0")
+    assert outcome.code == 2
+    (line,) = outcome.err.splitlines()
+    assert line.startswith("error: --host 0.0.0.0 lets other machines in")
+
+
+def test_options_reach_the_server_and_the_token_stays_there(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[tuple[Path, dict[str, Any]]] = []
+
+    def serve(folder: Path, *, announce: Any, **options: Any) -> None:
+        calls.append((folder, options))
+        announce("http://127.0.0.1:1/")
+
+    monkeypatch.setattr(server, "serve", serve)
+    monkeypatch.setenv("CILF_TOKEN", "long-enough")
+    outcome = run("console", "--store", "work", "--port", "0", "--data", "a", "--data", "b")
+    assert outcome.code == 0, outcome.err
+    assert "cilf console: http://127.0.0.1:1/" in outcome.out
+    ((folder, options),) = calls
+    assert (folder, options["port"], options["token"]) == (Path("work"), 0, "long-enough")
+    assert options["roots"] == [Path("a"), Path("b")]
+    assert "CILF_TOKEN" not in os.environ
