@@ -1,4 +1,4 @@
-"""A learner knows what it was told, and nothing of the truth that was not asked for."""
+"""A learner uses the labels it was given, and no truth that the query never revealed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def check_blind_to_hidden_truth(learner: Learner) -> None:
     data = task()
     overheard = data._replace(window=_overheard(data.window), fresh=_overheard(data.fresh))
     blind, tempted = keep_trial(learner), run_trial(learner, overheard, generators=987654321)
-    when = "when the truth that was never asked for can be overheard"
+    when = "when truth that was never queried is within reach"
     require_same_detection(blind.found, tempted.found, when)
     require_same_detection(blind.found_later, tempted.found_later, when)
     require_same(blind.predicted, tempted.predicted, f"predict, {when},")

@@ -46,7 +46,7 @@ def check_window_of_novel_instances(learner: Learner) -> None:
 
 @check
 def check_window_of_equal_instances(learner: Learner) -> None:
-    """A window may hold one instance many times, and still be split into the classes asked for."""
+    """A window may hold one instance many times, and is still split as often as told."""
     X = np.repeat(task().answers.X[:1], 6, axis=0)
     found = fit_copy(learner).detect(X, n_novel=2)
     require_well_formed(found, len(X))

@@ -1,4 +1,4 @@
-"""CFO: counterfactual images teach a classifier what none of the known classes looks like."""
+"""CFO: a classifier that is trained on counterfactual images of no known class."""
 
 from cilf.learners.cfo.learner import CFO
 
