@@ -17,10 +17,8 @@ from typer.exceptions import TyperException
 
 from cilf.cli import bench, console, listings, paper, runs, terminal, workflow
 from cilf.cli.choices import CommandWithChoices
-from cilf.cli.options import INTERRUPTED
+from cilf.cli.options import DONE, FAILED, INTERRUPTED, REFUSED
 from cilf.errors import CilfError
-
-DONE, FAILED, REFUSED = 0, 1, 2
 
 app = typer.Typer(
     help="Find novel classes in unlabelled data, label them, and learn them without forgetting.",

@@ -9,6 +9,7 @@ import typer
 
 from cilf.cli import terminal
 from cilf.cli.options import (
+    FAILED,
     INTERRUPTED,
     Address,
     EngineName,
@@ -21,8 +22,6 @@ from cilf.cli.options import (
 if TYPE_CHECKING:
     from cilf.benchmark.bench import Bench
     from cilf.benchmark.engines import Engine
-
-FAILED = 1
 
 
 def bench(

@@ -9,7 +9,7 @@ import typer
 
 from cilf.errors import BadConfig
 
-INTERRUPTED = 130  # exit code of a command that the keyboard stopped
+DONE, FAILED, REFUSED, INTERRUPTED = 0, 1, 2, 130  # exit codes
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")]
 TensorBoard = Annotated[

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cilf.cli import terminal
-from cilf.cli.bench import FAILED, run_bench, show_failed
-from cilf.cli.options import Address, EngineName, GpuShare, Jobs, Json
+from cilf.cli.bench import run_bench, show_failed
+from cilf.cli.options import FAILED, Address, EngineName, GpuShare, Jobs, Json
 
 if TYPE_CHECKING:
     from cilf.benchmark.bench import Bench
