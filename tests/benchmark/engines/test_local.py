@@ -115,14 +115,14 @@ def test_a_killed_benchmark_takes_its_workers_along_and_goes_on(
     assert untimed(bench) == untimed(run(made, tmp_path / "whole")[0])
 
 
-def test_ctrl_c_says_how_to_go_on(tmp_path: Path, slow: tuple[Grid, Path]) -> None:
+def test_ctrl_c_says_how_to_continue(tmp_path: Path, slow: tuple[Grid, Path]) -> None:
     made, gate = slow
     process = bench_process(tmp_path, made)
     until(lambda: len(waiting(gate)) == 2)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers too
     said = process.communicate(timeout=PATIENCE)[1]
     assert process.returncode == 130
-    assert said.splitlines()[-1] == "stopped. 0 of 2 cells are done: the same command goes on."
+    assert said.splitlines()[-1] == "stopped. 0 of 2 cells are done: the same command continues."
     assert "Traceback" not in said
     assert not any(map(alive, waiting(gate)))
     gate.touch()
