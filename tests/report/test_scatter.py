@@ -67,3 +67,11 @@ def test_a_few_strays_do_not_blow_up_an_outline() -> None:
     tight = np.random.default_rng(0).normal(size=(40, 2))
     strays = np.array([[100.0, 0.0], [0.0, 100.0]])
     assert np.array_equal(scatter._core(np.concatenate([tight, strays])), tight)
+
+
+def test_names_of_novel_classes_are_bold(find_class: Any, run: Run, last: Snapshot) -> None:
+    svg = plot_embedding(last, 4, run.styles)
+    names = {str(name) for name in last.truth.tolist()}
+    assert {e.text for e in find_class(svg, "name")} == names
+    novel = {str(name) for name in last.truth[last.novel].tolist()}
+    assert {e.text for e in find_class(svg, "bold")} == novel < names

@@ -61,21 +61,22 @@ def _points(
 
 
 def _class_names(snapshot: Snapshot, places: Array) -> list[Svg]:
-    """The name of each class above its instances, so that colour is not all there is."""
+    """Put the name of each class above its instances; those of novel classes are bold."""
     truth = to_text(snapshot.truth)
     present = np.unique(truth).tolist()
     if len(present) > MAX_NAMED:
         return []
-    return [_class_name(name, places[truth == name]) for name in present]
+    novel = set(truth[snapshot.novel].tolist())
+    return [_class_name(name, places[truth == name], name in novel) for name in present]
 
 
-def _class_name(name: str, places: Array) -> Svg:
+def _class_name(name: str, places: Array, novel: bool) -> Svg:
     core = _core(places)
     x, middle = np.median(core, axis=0).tolist()
     top = max(float(core[:, 1].min()), middle - NAME_REACH)
     y = max(14.0, top - 10)
     short = name if len(name) <= 14 else name[:13] + "…"
-    return label(short, x, y, class_="name")
+    return label(short, x, y, class_="name bold" if novel else "name")
 
 
 def _describe(snapshot: Snapshot, i: int, found: list[Cluster]) -> str:
