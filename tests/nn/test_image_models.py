@@ -24,10 +24,6 @@ from cilf.nn.network import as_tensor, make_network
 from cilf.nn.pretrained import Extractor, make_extractor
 
 CPU = torch.device("cpu")
-TEXTS = np.array(
-    ["a cat", "The rocket left for Mars on Monday, with nobody in it.", "dog", "fish " * 400],
-    dtype=object,
-)
 
 
 def pixels(*shape: int) -> Array:

@@ -15,7 +15,6 @@ import torch
 from torch import nn
 
 from cilf.core import notices
-from cilf.core.types import Array
 from cilf.errors import BadConfig
 from cilf.nn import text_models
 from cilf.nn.pretrained import Extractor, make_extractor
@@ -25,10 +24,6 @@ TEXTS = np.array(
     ["a cat", "The rocket left for Mars on Monday, with nobody in it.", "dog", "fish " * 400],
     dtype=object,
 )
-
-
-def pixels(*shape: int) -> Array:
-    return np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8)
 
 
 @pytest.fixture(autouse=True)
