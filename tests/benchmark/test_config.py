@@ -122,7 +122,7 @@ def test_a_part_is_replaced_by_name_and_changed() -> None:
     parameters, _ = parse_changes(["detector=curriculum", "detector.gamma=0.7"])
     learner = config(learner="cilf", parameters=parameters).make_learner()
     assert learner.get_params()["detector"] == CurriculumDetector(gamma=0.7)
-    stored = config(learner="cilf", parameters=parameters).resolved()["parameters"]["detector"]
+    stored = config(learner="cilf", parameters=parameters).resolve()["parameters"]["detector"]
     assert (stored["name"], stored["gamma"]) == ("curriculum", 0.7)
     assert stored["count"] == {"name": "curvature"}
 

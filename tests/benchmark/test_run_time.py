@@ -21,21 +21,21 @@ def test_the_table_names_what_there_is() -> None:
 
 def test_what_was_measured_here_counts_more_than_the_table() -> None:
     run_time = RunTime()
-    assert run_time.expected(config("dtc")) == SECONDS["smoke"]["digits"]["dtc"]
+    assert run_time.estimate(config("dtc")) == SECONDS["smoke"]["digits"]["dtc"]
     run_time.add(config("dtc", seed=1), 3.0)
     run_time.add(config("dtc", seed=2), 5.0)
-    assert run_time.expected(config("dtc")) == 4.0
-    assert run_time.expected(config("iforest")) == SECONDS["smoke"]["digits"]["iforest"]
+    assert run_time.estimate(config("dtc")) == 4.0
+    assert run_time.estimate(config("iforest")) == SECONDS["smoke"]["digits"]["iforest"]
 
 
 def test_a_learner_without_a_time_is_expected_to_take_what_others_do() -> None:
     run_time = RunTime({"smoke": {"digits": {"iforest": 2.0, "dtc": 6.0}}})
-    assert run_time.expected(config("cpe")) == 4.0
+    assert run_time.estimate(config("cpe")) == 4.0
     run_time.add(config("dtc"), 12.0)
-    assert run_time.expected(config("cpe")) == 7.0
+    assert run_time.estimate(config("cpe")) == 7.0
 
 
 def test_another_scale_is_another_cost() -> None:
     run_time = RunTime({})
     run_time.add(config("dtc"), 3.0)
-    assert run_time.expected(config("dtc", scale="cpu")) is None
+    assert run_time.estimate(config("dtc", scale="cpu")) is None

@@ -16,7 +16,7 @@ class MixesUpItsMemory(Toy):
         super()._fit(X, y)
         self._memory = Memory(X.copy(), y[::-1])
 
-    def _kept(self):
+    def _memories(self):
         return self._memory, None
 
 
@@ -25,7 +25,7 @@ class RecallsSomethingElse(Toy):
         super()._fit(X, y)
         self._memory = Memory(X.copy(), y)
 
-    def _kept(self):
+    def _memories(self):
         return None, self._memory
 
     def recall(self, kept):
@@ -103,7 +103,7 @@ class SortsItsClasses(Toy):
 
 class TakesLabelsForPositions(Toy):
     def predict(self, X):
-        return np.sort(self.classes_)[self._predict(self._checked(X))]
+        return np.sort(self.classes_)[self._predict(self._check_instances(X))]
 
 
 BROKEN: dict[str, list[type[Toy]]] = {

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from cilf.core.extras import installed, optional
+from cilf.core.extras import is_installed, optional
 from cilf.errors import BadConfig
 
 
@@ -18,5 +18,5 @@ def test_a_missing_one_is_named_with_the_command() -> None:
 
 
 def test_what_is_installed_is_known_without_importing_it() -> None:
-    assert installed("json")
-    assert not installed("nothing_here")
+    assert is_installed("json")
+    assert not is_installed("nothing_here")

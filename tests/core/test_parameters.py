@@ -15,7 +15,7 @@ from cilf.errors import BadConfig
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Rule(Part):
-    domains: ClassVar[Mapping[str, validation.Check]] = {"share": validation.between(0.0, 1.0)}
+    domains: ClassVar[Mapping[str, validation.Check]] = {"share": validation.in_range(0.0, 1.0)}
 
     share: float = 0.5
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from cilf.core.random import derived_seed, generator, isolated_torch, torch_generator
+from cilf.core.random import derive_seed, generator, isolated_torch, torch_generator
 
 PURPOSES: list[tuple[str | int, ...]] = [("fit",), ("update",), ("update", 1), ("update", 2)]
 
@@ -44,7 +44,7 @@ def draw_isolated(seed: int, *purpose: str | int) -> Any:
         return torch.randint(2**62, (1,)).item()
 
 
-SOURCES = pytest.mark.parametrize("draw", [draw_numpy, draw_torch, draw_isolated, derived_seed])
+SOURCES = pytest.mark.parametrize("draw", [draw_numpy, draw_torch, draw_isolated, derive_seed])
 
 
 @SOURCES
@@ -71,7 +71,7 @@ def test_the_global_generators_have_no_influence(draw: Callable[..., Any]) -> No
 
 
 def test_derived_seeds_fit_into_31_bits() -> None:
-    seeds = [derived_seed(seed, "weights") for seed in range(200)]
+    seeds = [derive_seed(seed, "weights") for seed in range(200)]
     assert all(0 <= seed < 2**31 for seed in seeds)
     assert max(seeds) > 2**30  # and use them
 

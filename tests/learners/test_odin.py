@@ -46,7 +46,7 @@ def smooth() -> tuple[Network, Tensor]:
 
 def tempered(network: Network, scaled: Tensor, temperature: float) -> Tensor:
     with torch.no_grad():
-        odds = (network.of_scaled(scaled) / temperature).exp()
+        odds = (network.embed_scaled(scaled) / temperature).exp()
     return (odds / odds.sum(1, keepdim=True)).amax(1)
 
 
@@ -70,7 +70,7 @@ def test_the_step_raises_the_score_of_every_instance(
 @pytest.mark.parametrize("temperature", [1.0, 10.0, 1000.0])
 def test_the_step_goes_where_finite_differences_say(temperature: float) -> None:
     network, x = smooth()
-    scaled, epsilon = network.scaled(x), 0.05
+    scaled, epsilon = network.scale(x), 0.05
     direction = torch.zeros_like(scaled)
     for column in range(scaled.shape[1]):
         beside = torch.zeros_like(scaled)

@@ -271,7 +271,7 @@ def test_inputs_are_scaled_whatever_their_unit(scale: float) -> None:
     network = make_network("mlp", (1,), embedding_size=2, width=4, seed=0, device=CPU)
     network.standardise(x)
     root = 1.5**0.5
-    torch.testing.assert_close(network.scaled(x), torch.tensor([[-root], [0.0], [root]]))
+    torch.testing.assert_close(network.scale(x), torch.tensor([[-root], [0.0], [root]]))
 
 
 def test_inputs_however_far_away_have_an_embedding_whose_square_is_finite() -> None:

@@ -135,7 +135,7 @@ def make_snapshot(window: int, names: Rename, vectors: bool) -> Snapshot:
         sizes=np.bincount(cluster[cluster >= 0], minlength=n_found).astype(np.int64),
         texts=np.zeros(len(rows), dtype=str),
     )  # fmt: skip
-    return replace(made, truth=_renamed(truth, names), label=_renamed(label, names))
+    return replace(made, truth=_rename(truth, names), label=_rename(label, names))
 
 
 def as_texts(drawn: Snapshot) -> Snapshot:
@@ -174,7 +174,7 @@ def _map(truth: Array, rng: np.random.Generator) -> Array:
     return (centres + rng.normal(size=centres.shape)).astype(np.float32)
 
 
-def _renamed(labels: Array, names: Rename) -> Array:
+def _rename(labels: Array, names: Rename) -> Array:
     return np.array([names(label) for label in labels.tolist()])
 
 

@@ -140,7 +140,7 @@ class Bench:
         return max(sum(known) / n_slots, max(known, default=0.0))
 
     def _seconds_left(self, state: State) -> float | None:
-        expected = self.run_time.expected(state.cell.config)
+        expected = self.run_time.estimate(state.cell.config)
         if expected is None or state.status == "waiting":
             return expected
         return max(0.0, expected - (time.monotonic() - state.since))

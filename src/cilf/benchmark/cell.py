@@ -92,7 +92,7 @@ class Cell:
 
     def describe(self) -> dict[str, Any]:
         """Everything the records depend on, but for versions and machine."""
-        return self.config.resolved() | {
+        return self.config.resolve() | {
             "dataset": self.dataset,
             "features": self.learner.features_for(self.stream.initial.X),
             "plan": self.stream.describe(),

@@ -111,7 +111,7 @@ class RunConfig(BaseModel):
     def make_stream(self, dataset: Dataset) -> Stream:
         return SCENARIOS[self.scenario](dataset, seed=self.seed, **self.stream_arguments())
 
-    def resolved(self) -> dict[str, Any]:
+    def resolve(self) -> dict[str, Any]:
         """Every parameter that the run depends on, changed or not.
 
         A learner in a file of its own is described by its name and the digest of the file. So the
@@ -134,7 +134,7 @@ class RunConfig(BaseModel):
 
     def changes(self) -> list[str]:
         """The changes from the defaults, as ``parse_changes`` reads them."""
-        learner = {parameters.dotted(name): value for name, value in self.parameters.items()}
+        learner = {parameters.to_dotted(name): value for name, value in self.parameters.items()}
         stream = {f"{STREAM_PREFIX}{name}": value for name, value in self.stream.items()}
         return [f"{name}={_format_value(value)}" for name, value in (learner | stream).items()]
 

@@ -238,7 +238,7 @@ def cell_key(config: RunConfig) -> str:
     False
     """
     try:
-        text = json.dumps(config.resolved(), sort_keys=True, allow_nan=False)
+        text = json.dumps(config.resolve(), sort_keys=True, allow_nan=False)
     except (ValueError, TypeError) as error:  # infinite, a date, ...
         raise BadConfig(f"a value cannot be kept in run.json ({error}): give another.") from error
     return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]

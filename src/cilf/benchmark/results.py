@@ -37,7 +37,7 @@ def means(states: Iterable[State]) -> list[Means]:
     summaries: dict[tuple[str, str, str, tuple[str, ...]], list[dict[str, float]]] = {}
     for state, name in done:
         config, upper = state.cell.config, joint.get(_stream(state))
-        key = (name, config.data, config.scenario, _changed(config, state.cell.override))
+        key = (name, config.data, config.scenario, _list_changes(config, state.cell.override))
         bound = None if upper is None else upper.read_records()
         summary = summarize(state.folder.read_records(), joint=bound)
         summaries.setdefault(key, []).append(summary)
@@ -56,7 +56,7 @@ def _mean_summary(summaries: list[dict[str, float]]) -> dict[str, float]:
     return {name: mean(summary.get(name, math.nan) for summary in summaries) for name in names}
 
 
-def _changed(config: RunConfig, override: str | None) -> tuple[str, ...]:
+def _list_changes(config: RunConfig, override: str | None) -> tuple[str, ...]:
     ways = [
         f"{name}={getattr(config, name)}"
         for name, usual in USUAL.items()

@@ -42,11 +42,11 @@ class RunTime:
     >>> names = {"data": "digits", "scenario": "single"}
     >>> forest, other = (RunConfig.of(learner=name, **names) for name in ("iforest", "one-svm"))
     >>> run_time = RunTime({})
-    >>> run_time.expected(forest) is None
+    >>> run_time.estimate(forest) is None
     True
     >>> run_time.add(forest, 2.0)
     >>> run_time.add(forest, 4.0)
-    >>> run_time.expected(forest), run_time.expected(other)
+    >>> run_time.estimate(forest), run_time.estimate(other)
     (3.0, 3.0)
     """
 
@@ -58,7 +58,7 @@ class RunTime:
         """Add the seconds that a cell took."""
         self._seconds[_key(config)].append(seconds)
 
-    def expected(self, config: RunConfig) -> float | None:
+    def estimate(self, config: RunConfig) -> float | None:
         """The expected seconds of a cell; None if no time is known for its data and scale.
 
         A learner without a time is expected to take the mean of the others.

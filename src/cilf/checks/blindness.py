@@ -25,7 +25,7 @@ class Overheard(np.ndarray[Any, Any]):
 def check_blind_to_hidden_truth(learner: Learner) -> None:
     """Instances that carry a (wrong) truth with them are judged as those that carry none."""
     data = task()
-    overheard = data._replace(window=_overheard(data.window), fresh=_overheard(data.fresh))
+    overheard = data._replace(window=_attach_truth(data.window), fresh=_attach_truth(data.fresh))
     blind, tempted = keep_trial(learner), run_trial(learner, overheard, generators=987654321)
     when = "when truth that was never queried is within reach"
     require_same_detection(blind.found, tempted.found, when)
@@ -33,7 +33,7 @@ def check_blind_to_hidden_truth(learner: Learner) -> None:
     require_same(blind.predicted, tempted.predicted, f"predict, {when},")
 
 
-def _overheard(labelled: Labelled) -> Labelled:
+def _attach_truth(labelled: Labelled) -> Labelled:
     """The same instances, with the labels of others whispered into them."""
     instances = labelled.X.view(Overheard).copy()  # owns its memory: plain views lead back to it
     instances.truth = labelled.y[::-1]

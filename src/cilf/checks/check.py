@@ -18,7 +18,7 @@ def check(function: Check) -> Check:
     """Make whatever goes wrong inside a check a ``CheckFailed`` that says which check it was."""
 
     @functools.wraps(function)
-    def named(learner: Learner) -> None:
+    def named_check(learner: Learner) -> None:
         try:
             function(learner)
         except AssertionError as failure:
@@ -27,7 +27,7 @@ def check(function: Check) -> Check:
             seen = f"{type(learner).__name__} raised {type(error).__name__}: {error}"
             raise CheckFailed(f"{name_of(function)}: {seen}") from error
 
-    return named
+    return named_check
 
 
 def name_of(function: Check) -> str:

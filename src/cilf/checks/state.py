@@ -88,7 +88,7 @@ def check_saved_goes_on_the_same(learner: Learner) -> None:
     for form in forms(learner):
         data = task(form)
         saved = fit_copy(learner, form).update(*data.answers)
-        loaded = saved_and_loaded(saved)
+        loaded = save_and_load(saved)
         require(repr(loaded) == repr(saved), f"{saved!r} was saved, {loaded!r} was loaded")
         require_same_state(state_of(saved), loaded, f"saving and loading ({form})")
         for each in (saved, loaded):
@@ -100,7 +100,7 @@ def check_saved_goes_on_the_same(learner: Learner) -> None:
         require_same_state(state_of(saved), loaded, f"going on after loading ({form})")
 
 
-def saved_and_loaded(learner: Learner) -> Learner:
+def save_and_load(learner: Learner) -> Learner:
     """What ``load`` makes of the learner after ``save``; its own functions are handed in again."""
     own = {name: value for name, value in learner.get_params().items() if callable(value)}
     with tempfile.TemporaryDirectory() as folder:
@@ -115,19 +115,19 @@ def check_rename_changes_names_only(learner: Learner) -> None:
     plain, renamed = fit_copy(learner), fit_copy(learner)
     other = {label: label + 100 for label in plain.classes_.tolist()[1:]}
     require(renamed.rename(other) is renamed, "rename does not return the learner")
-    renamed = saved_and_loaded(renamed)
+    renamed = save_and_load(renamed)
     for each in (plain, renamed):
         each.update(*data.answers)
-    expected = _renamed(plain.classes_, other)
+    expected = _rename(plain.classes_, other)
     require_same(renamed.classes_, expected, "classes_ after rename")
-    predicted = _renamed(plain.predict(data.fresh.X), other)
+    predicted = _rename(plain.predict(data.fresh.X), other)
     require_same(renamed.predict(data.fresh.X), predicted, "predict after rename")
     before, after = (each.detect(data.fresh.X) for each in (plain, renamed))
-    changed = dataclasses.replace(before, label=_renamed(before.label, other))
+    changed = dataclasses.replace(before, label=_rename(before.label, other))
     require_same_detection(changed, after, "after rename")
 
 
-def _renamed(labels: Array, names: dict[int, int]) -> Array:
+def _rename(labels: Array, names: dict[int, int]) -> Array:
     return np.array([names.get(label, label) for label in labels.tolist()])
 
 

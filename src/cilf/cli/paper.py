@@ -78,7 +78,7 @@ def _announce_models(items: Mapping[str, Item], setup: Setup, bench: Bench) -> N
 
     cells = [cell for item in items.values() for cell in item.models(setup)]
     if cells:
-        times = [bench.run_time.expected(cell.config(setup, setup.all_seeds[0])) for cell in cells]
+        times = [bench.run_time.estimate(cell.config(setup, setup.all_seeds[0])) for cell in cells]
         known = [seconds for seconds in times if seconds is not None]
         total = sum(known) if len(known) == len(times) else None
         most = format_duration(total) if total is None else f"at most {format_duration(total)}"

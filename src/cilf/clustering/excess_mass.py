@@ -53,10 +53,10 @@ class ExcessMass(CountRule):
     """
 
     domains: ClassVar[Mapping[str, validation.Check]] = {
-        "expected_weight": validation.between(0.0),
-        "z_value": validation.between(0.0),
-        "min_share": validation.between(0.0),
-        "separation": validation.between(0.0, 1.0),
+        "expected_weight": validation.in_range(0.0),
+        "z_value": validation.in_range(0.0),
+        "min_share": validation.in_range(0.0),
+        "separation": validation.in_range(0.0, 1.0),
     }
 
     expected_weight: float = 0.6

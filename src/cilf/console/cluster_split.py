@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cilf.core.random import derived_seed
+from cilf.core.random import derive_seed
 from cilf.core.types import Floats, Ints
 from cilf.errors import BadInput
 
@@ -24,7 +24,7 @@ def split_members(embedding: Floats, members: Ints, n_clusters: int) -> list[lis
     points = embedding[members].astype(np.float64)
     if len(np.unique(points, axis=0)) < n_clusters:
         raise BadInput(f"n_clusters: the members have fewer than {n_clusters} different places.")
-    seed = derived_seed(SEED, "split", len(members))
+    seed = derive_seed(SEED, "split", len(members))
     assigned = KMeans(n_clusters, n_init=N_STARTS, random_state=seed).fit_predict(points)
     lists = [members[assigned == number].tolist() for number in range(n_clusters)]
     return sorted(filter(None, lists), key=len, reverse=True)

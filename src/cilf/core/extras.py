@@ -24,6 +24,6 @@ def optional(module: str, *, extra: str, purpose: str) -> Any:
         raise BadConfig(f"{purpose} needs {package}: pip install 'cilf[{extra}]'.") from error
 
 
-def installed(module: str) -> bool:
+def is_installed(module: str) -> bool:
     """Whether a module could be imported, without importing it."""
     return importlib.util.find_spec(module) is not None

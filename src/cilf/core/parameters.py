@@ -167,10 +167,10 @@ def flatten(changes: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def dotted(name: str) -> str:
+def to_dotted(name: str) -> str:
     """A parameter's name as files and the command line write it.
 
-    >>> dotted("detector__k_max")
+    >>> to_dotted("detector__k_max")
     'detector.k_max'
     """
     return name.replace(SEPARATOR, DOT)

@@ -32,7 +32,7 @@ def generator(seed: int, *purpose: str | int) -> np.random.Generator:
     return np.random.default_rng(_entropy(seed, purpose))
 
 
-def derived_seed(seed: int, *purpose: str | int) -> int:
+def derive_seed(seed: int, *purpose: str | int) -> int:
     """A 31-bit seed for libraries that take a number (scikit-learn, torch)."""
     return int(np.random.SeedSequence(_entropy(seed, purpose)).generate_state(1)[0] >> 1)
 
@@ -41,7 +41,7 @@ def torch_generator(seed: int, *purpose: str | int) -> torch.Generator:
     """A torch generator (on the CPU) for one purpose."""
     import torch
 
-    return torch.Generator().manual_seed(derived_seed(seed, *purpose))
+    return torch.Generator().manual_seed(derive_seed(seed, *purpose))
 
 
 @contextmanager
@@ -54,5 +54,5 @@ def isolated_torch(seed: int, *purpose: str | int) -> Iterator[None]:
 
     cuda = list(range(torch.cuda.device_count()))
     with torch.random.fork_rng(devices=cuda):
-        torch.random.manual_seed(derived_seed(seed, *purpose))
+        torch.random.manual_seed(derive_seed(seed, *purpose))
         yield

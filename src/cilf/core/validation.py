@@ -62,7 +62,7 @@ def texts(X: Any, *, name: str = "X") -> Array:
     dtype('O')
     """
     if isinstance(X, str) or not isinstance(X, Iterable):
-        raise BadInput(f"{name} is {_shortened(X)}: give a sequence of texts.")
+        raise BadInput(f"{name} is {_shorten(X)}: give a sequence of texts.")
     values = list(X)
     for index, value in enumerate(values):
         _check_text(value, f"{name}[{index}]")
@@ -87,7 +87,7 @@ def _are_texts(X: Any) -> bool:
 
 def _check_text(value: Any, name: str) -> None:
     if not isinstance(value, str):
-        raise BadInput(f"{name} is {_shortened(value)}, not a text: leave that instance out.")
+        raise BadInput(f"{name} is {_shorten(value)}, not a text: leave that instance out.")
     if not value.strip():
         raise BadInput(f"{name} is an empty text ({value!r}): leave that instance out.")
     try:
@@ -96,7 +96,7 @@ def _check_text(value: Any, name: str) -> None:
         raise BadInput(f"{name} is no valid Unicode ({error.reason}): decode it anew.") from error
 
 
-def _shortened(value: Any) -> str:
+def _shorten(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -107,7 +107,7 @@ def _numeric(X: Any, name: str) -> Array:
     try:
         array = np.asarray(X)
         if array.dtype == object:
-            array = _unboxed(array)
+            array = _unbox(array)
     except (ValueError, TypeError, OverflowError, RuntimeError) as error:  # the last is torch's
         raise BadInput(
             f"{name} is not an array of numbers ({_brief(error)}): give {FORMS}."
@@ -127,7 +127,7 @@ def _numeric(X: Any, name: str) -> Array:
     return floats
 
 
-def _unboxed(array: Array) -> Array:
+def _unbox(array: Array) -> Array:
     if array.ndim == 0:
         raise TypeError(f"it is a single {type(array.item()).__name__}")
     strange = next((v for v in array.flat if not isinstance(v, numbers.Real)), None)
@@ -279,7 +279,7 @@ def whole(least: int) -> Check:
     return lambda name, value: whole_number(name, value, least=least)
 
 
-def between(least: float, most: float = math.inf) -> Check:
+def in_range(least: float, most: float = math.inf) -> Check:
     """The check that a value is a number in this range."""
     return lambda name, value: number(name, value, least=least, most=most)
 
@@ -287,7 +287,7 @@ def between(least: float, most: float = math.inf) -> Check:
 def number_or(known: Iterable[str], *, least: float, most: float = math.inf) -> Check:
     """The check that a value is one of these names or a number in this range."""
     named = among(known)
-    ranged = between(least, most)
+    ranged = in_range(least, most)
     return lambda name, value: (named if isinstance(value, str) else ranged)(name, value)
 
 

@@ -95,7 +95,7 @@ def _table(id_: str, split: str, rows: Any) -> Table:
 def _splits(id_: str, configuration: str | None) -> dict[str, Any]:
     datasets = optional("datasets", extra="data", purpose=f"{PREFIX}{id_}")
     try:
-        with _go_offline_unless(_reachable), _hide_bars(datasets):
+        with _go_offline_unless(_is_reachable), _hide_bars(datasets):
             return dict(datasets.load_dataset(id_, configuration))
     except ConnectionError as error:
         raise NotAvailable("the hub cannot be reached, its cache does not hold it") from error
@@ -107,7 +107,7 @@ def _join_lines(error: Exception) -> str:
     return " ".join(str(error).split())[:300]
 
 
-def _reachable() -> bool:
+def _is_reachable() -> bool:
     """Whether the name of the hub resolves; assumed behind a proxy, which resolves it."""
     constants = optional("huggingface_hub.constants", extra="data", purpose="the hub")
     if any(os.environ.get(variable) for variable in PROXIES):

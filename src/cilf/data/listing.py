@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cilf.core.extras import installed
+from cilf.core.extras import is_installed
 from cilf.data import local, named, table_files
 from cilf.data.digits import load_digits
 from cilf.data.named import Original
@@ -61,10 +61,10 @@ def _locate(name: str, original: Original) -> tuple[str, tuple[int, int]]:
     try:
         rows = _count_rows(folder, name) if folder else None
     except CilfError:
-        return DAMAGED if installed("pyarrow") else NEEDS_EXTRA, original.rows
+        return DAMAGED if is_installed("pyarrow") else NEEDS_EXTRA, original.rows
     if rows:
         return LOCAL, rows
-    return REMOTE if installed("datasets") else NEEDS_EXTRA, original.rows
+    return REMOTE if is_installed("datasets") else NEEDS_EXTRA, original.rows
 
 
 def _count_rows(folder: Path, name: str) -> tuple[int, int] | None:

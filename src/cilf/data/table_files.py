@@ -60,7 +60,7 @@ def _read_delimited(path: Path, delimiter: str) -> Table:
         _check_header(path, content.schema.names)
         _check_encoding(path, content.schema)
 
-    def written(column: str) -> list[str]:
+    def read_as_text(column: str) -> list[str]:
         strings = csv.ConvertOptions(
             include_columns=[column], column_types={column: arrow().string()}
         )
@@ -70,7 +70,7 @@ def _read_delimited(path: Path, delimiter: str) -> Table:
         values: list[str] = again.column(0).to_pylist()
         return values
 
-    return _make_table(path, content, written)
+    return _make_table(path, content, read_as_text)
 
 
 def _check_header(path: Path, names: Sequence[str]) -> None:
@@ -105,14 +105,14 @@ def read_json_lines(path: Path) -> Table:
 
 
 def _make_table(
-    path: Path, content: Any, written: Callable[[str], list[str]] | None = None
+    path: Path, content: Any, read_as_text: Callable[[str], list[str]] | None = None
 ) -> Table:
     def batches(columns: Sequence[str]) -> Iterator[Any]:
         return iter(content.select(list(columns)).to_batches(max_chunksize=ROWS_PER_BATCH))
 
     features = _check_features(str(path), content.schema)
     key = {"files": fingerprint([path])}
-    return Table(str(path), content.num_rows, features, batches, path.parent, key, written)
+    return Table(str(path), content.num_rows, features, batches, path.parent, key, read_as_text)
 
 
 def read_parquet_file(path: Path) -> Table:

@@ -74,19 +74,21 @@ class Checkpoint:
 
 def find_newest(folder: RunFolder) -> Path | None:
     """The last whole checkpoint. A model is whole once its description is written."""
-    whole = [path for path in _numbered(folder.checkpoint) if (path / persistence.HEAD).is_file()]
+    whole = [
+        path for path in _list_checkpoints(folder.checkpoint) if (path / persistence.HEAD).is_file()
+    ]
     return max(whole, key=lambda path: int(path.name), default=None)
 
 
 def _save(checkpoints: Path, learner: Learner, n_finished: int) -> None:
     newest = checkpoints / f"{n_finished:03d}"
     learner.save(newest)
-    for older in _numbered(checkpoints):
+    for older in _list_checkpoints(checkpoints):
         if older != newest:
             shutil.rmtree(older)
 
 
-def _numbered(checkpoints: Path) -> list[Path]:
+def _list_checkpoints(checkpoints: Path) -> list[Path]:
     found = checkpoints.iterdir() if checkpoints.is_dir() else ()
     return [path for path in found if path.name.isdecimal()]
 

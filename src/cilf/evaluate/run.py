@@ -175,13 +175,13 @@ def _step(
     known: list[Label] = list(dict.fromkeys(use_true_names(learner.classes_, named).tolist()))
     novel = validation.in_order_of_appearance(window.y, known)
     n_novel = len(novel) if isinstance(policy.n_novel, str) else policy.n_novel
-    detection, seconds_detect = _timed(lambda: learner.detect(window.X, n_novel=n_novel))
+    detection, seconds_detect = _measure_seconds(lambda: learner.detect(window.X, n_novel=n_novel))
     label = use_true_names(detection.label, named)
     scores, matching = _score(window, detection, label, known, novel)
 
     taken = [*learner.classes_.tolist(), *learner.former_names]
     labelled = policy.label_window(window, detection, taken, stream.seed)
-    _, seconds_update = _timed(lambda: _update(learner, window, labelled))
+    _, seconds_update = _measure_seconds(lambda: _update(learner, window, labelled))
 
     made_up = match_names(labelled, window) if policy.is_self else {}
     record = WindowRecord(
@@ -221,7 +221,7 @@ def _propagated_right(
     return mean(right[labelled.propagated].tolist())
 
 
-def _timed(work: Callable[[], Result]) -> tuple[Result, float]:
+def _measure_seconds(work: Callable[[], Result]) -> tuple[Result, float]:
     started = time.perf_counter()
     result = work()
     return result, time.perf_counter() - started

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from sklearn.manifold import TSNE
 
-from cilf.core.random import derived_seed, generator
+from cilf.core.random import derive_seed, generator
 from cilf.core.types import Array, Floats, Ints
 from cilf.evaluate.records import LONGEST_EXCERPT, Snapshot
 from cilf.evaluate.run import Step
@@ -28,7 +28,7 @@ def take_snapshot(step: Step, *, seed: int) -> Snapshot:
     X = window.X[rows]  # before anything is made of it: a window may be far larger
     return Snapshot(
         ids=window.ids[rows],
-        map=flat_map(found.embedding[rows], derived_seed(seed, "map", window.index)),
+        map=flat_map(found.embedding[rows], derive_seed(seed, "map", window.index)),
         truth=window.y[rows],
         novel=np.isin(window.y[rows], np.array(step.novel, dtype=window.y.dtype)),
         label=step.label[rows],

@@ -64,14 +64,14 @@ def _totals(records: Records) -> dict[str, float]:
         "n_windows": len(records),
         "n_exact": sum(record.n_novel_found == record.n_novel_true for record in records),
         "n_queried": sum(record.n_queried for record in records),
-        **_propagated(records),
+        **_summarize_propagation(records),
         "seconds_detect": detect,
         "seconds_update": update,
         "seconds": detect + update,
     }
 
 
-def _propagated(records: Records) -> dict[str, float]:
+def _summarize_propagation(records: Records) -> dict[str, float]:
     some = [record for record in records if record.n_propagated]
     total = sum(record.n_propagated for record in some)
     right = sum(record.n_propagated * record.propagated_right for record in some)

@@ -104,7 +104,7 @@ class Learner(ABC):
         """Refuse parameters that cannot work; called before anything is done with them."""
         parameters.check_params(self)
 
-    def _kept(self) -> tuple[Memory | None, Memory | None]:
+    def _memories(self) -> tuple[Memory | None, Memory | None]:
         """The labelled instances that it keeps: those it learned from, and those it holds out."""
         return None, None
 
@@ -135,25 +135,25 @@ class Learner(ABC):
 
     def predict(self, X: Any) -> Array:
         """The known class of each instance."""
-        return self.classes_[self._predict(self._extract_features(self._checked(X)))]
+        return self.classes_[self._predict(self._extract_features(self._check_instances(X)))]
 
     def embed(self, X: Any) -> Floats:
         """Each instance as a vector: (n, d) float32."""
-        return self._embed(self._extract_features(self._checked(X)))
+        return self._embed(self._extract_features(self._check_instances(X)))
 
     def detect(self, X: Any, n_novel: int | None = None) -> Detection:
         """Find the novel classes in a window, and their number unless ``n_novel`` is given.
 
         The learner is the same afterwards.
         """
-        X = self._checked(X)
+        X = self._check_instances(X)
         self._check_parameters()
         n_novel = validation.n_novel(n_novel, window=len(X))
         return self._detect(self._extract_features(X), n_novel)
 
     def update(self, X: Any, y: Any) -> Self:
         """Learn labelled instances, of new classes or of known ones."""
-        X = self._checked(X)
+        X = self._check_instances(X)
         self._check_parameters()
         y = validation.labels(y, n=len(X), kind=self.classes_.dtype.kind)
         arrived = validation.in_order_of_appearance(y, self._classes)
@@ -178,7 +178,7 @@ class Learner(ABC):
         self._require_fitted()
         kept = [
             (memory, held_out)
-            for memory, held_out in zip(self._kept(), (False, True), strict=True)
+            for memory, held_out in zip(self._memories(), (False, True), strict=True)
             if memory is not None and len(memory)
         ]
         if not kept:
@@ -268,7 +268,7 @@ class Learner(ABC):
             name = type(self).__name__
             raise NotFitted(f"this {name} is not fitted yet: call fit(X, y), or cilf.load(folder).")
 
-    def _checked(self, X: Any) -> Array:
+    def _check_instances(self, X: Any) -> Array:
         self._require_fitted()
         return validation.raw_instances(X, shape=self._shape)
 

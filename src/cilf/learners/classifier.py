@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from cilf.core import Detection, validation
-from cilf.core.random import derived_seed, generator, torch_generator
+from cilf.core.random import derive_seed, generator, torch_generator
 from cilf.core.types import Array, Floats, Ints
 from cilf.learners.base import Arrays, Learner
 from cilf.learners.novel_clustering import NovelClustering, ScoredWindow
@@ -60,7 +60,7 @@ class Task:
 
     @property
     def training_seed(self) -> int:
-        return derived_seed(self.seed, *self.key)
+        return derive_seed(self.seed, *self.key)
 
     def generator(self, *purpose: str) -> torch.Generator:
         return torch_generator(self.seed, *self.key, *purpose)
@@ -81,7 +81,7 @@ class ClassifierLearner(Learner):
 
     domains: ClassVar[Mapping[str, validation.Check]] = {
         **dict.fromkeys(["epochs", "update_epochs", "memory_size"], validation.whole(0)),
-        "accepted_share": validation.between(0.0, 1.0),
+        "accepted_share": validation.in_range(0.0, 1.0),
         "calibration_size": validation.whole(1),
     }
 
@@ -210,7 +210,7 @@ class ClassifierLearner(Learner):
 
     # ------------------------------------------------------------- files
 
-    def _kept(self) -> tuple[Memory | None, Memory | None]:
+    def _memories(self) -> tuple[Memory | None, Memory | None]:
         return self._memory, self._calibration
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:

@@ -44,12 +44,12 @@ class Consolidation(Part):
     """
 
     domains: ClassVar[Mapping[str, validation.Check]] = {
-        "weight": validation.between(0.0),
+        "weight": validation.in_range(0.0),
         "mode": validation.among(MODES),
-        "decay": validation.between(0.0, 1.0),
+        "decay": validation.in_range(0.0, 1.0),
         "fisher_labels": validation.among(LABELS),
         "fisher_size": validation.optional(validation.whole(1)),
-        "fisher_clip": validation.optional(validation.between(0.0)),
+        "fisher_clip": validation.optional(validation.in_range(0.0)),
     }
 
     weight: float = 1000.0

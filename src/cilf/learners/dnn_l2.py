@@ -74,7 +74,7 @@ class DNNL2(ClassifierLearner):
     domains: ClassVar[Mapping[str, validation.Check]] = {
         **ClassifierLearner.domains,
         "replay": validation.flag,
-        "l2": validation.between(0.0),
+        "l2": validation.in_range(0.0),
     }
     expected_failures: ClassVar[Mapping[str, str]] = {"old_classes_are_kept": ONE_CLASS_ALONE}
 

@@ -13,7 +13,7 @@ from sklearn.ensemble import IsolationForest
 from cilf.core import Detection, validation
 from cilf.core.distances import squared_distances
 from cilf.core.notices import warn_once
-from cilf.core.random import derived_seed, generator, torch_generator
+from cilf.core.random import derive_seed, generator, torch_generator
 from cilf.core.types import Array, Floats, Ints
 from cilf.learners.base import Arrays, Learner
 from cilf.learners.embedder import Embedder, check_features, find_frozen_network
@@ -84,7 +84,7 @@ class IForest(Learner):
         "features": check_features,
         "n_estimators": validation.whole(1),
         **dict.fromkeys(["max_samples", "sample_size", "memory_size"], validation.whole(2)),
-        "max_features": validation.between(1e-6, 1.0),
+        "max_features": validation.in_range(1e-6, 1.0),
         "contamination": validation.number_or(["auto"], least=1e-6, most=0.5),
     }
 
@@ -126,7 +126,7 @@ class IForest(Learner):
             "max_samples": min(self.max_samples, len(sample)),
             "max_features": float(self.max_features),
             "contamination": self.contamination,
-            "random_state": derived_seed(self.seed, "forest"),
+            "random_state": derive_seed(self.seed, "forest"),
         }
         self._grow(sample, settings)
         self._memory = Memory(X, y).rebalance(self.memory_size, rng)
@@ -155,7 +155,7 @@ class IForest(Learner):
     def _embed(self, X: Array) -> Floats:
         return self._embedder.transform(X)
 
-    def _kept(self) -> tuple[Memory | None, Memory | None]:
+    def _memories(self) -> tuple[Memory | None, Memory | None]:
         return self._memory, None
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:

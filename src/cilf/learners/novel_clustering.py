@@ -45,7 +45,7 @@ class NovelClustering(Part):
 
     domains: ClassVar[Mapping[str, validation.Check]] = {
         "k_max": validation.whole(1),
-        "least_silhouette": validation.between(-1.0, 1.0),
+        "least_silhouette": validation.in_range(-1.0, 1.0),
         "cluster_all": validation.flag,
     }
 

@@ -82,8 +82,8 @@ class ODIN(ClassifierLearner):
     name: ClassVar[str] = "odin-cnn"
     domains: ClassVar[Mapping[str, validation.Check]] = {
         **ClassifierLearner.domains,
-        "temperature": validation.between(1e-3),
-        "epsilon": validation.between(0.0),
+        "temperature": validation.in_range(1e-3),
+        "epsilon": validation.in_range(0.0),
     }
 
     temperature: float = 1000.0
@@ -112,13 +112,13 @@ def odin_scores(network: Network, x: Tensor, temperature: float, epsilon: float)
     Each value moves by ``epsilon`` deviations against the gradient of the cross entropy with the
     class the network predicts. The network is in evaluation mode.
     """
-    nudged = network.scaled(x).detach().requires_grad_()
+    nudged = network.scale(x).detach().requires_grad_()
     with torch.enable_grad():
-        logits = network.of_scaled(nudged) / temperature
+        logits = network.embed_scaled(nudged) / temperature
         (gradient,) = torch.autograd.grad(
             F.cross_entropy(logits, logits.argmax(1), reduction="sum"), nudged
         )
     with torch.no_grad():
         moved = nudged - epsilon * gradient.sign()
-        scores: Tensor = F.softmax(network.of_scaled(moved) / temperature, dim=1).amax(1)
+        scores: Tensor = F.softmax(network.embed_scaled(moved) / temperature, dim=1).amax(1)
     return scores

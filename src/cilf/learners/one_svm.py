@@ -78,7 +78,7 @@ class OneSVM(Learner):
         "features": check_features,
         "memory_size": validation.whole(0),
         "kernel": validation.among(["rbf", "linear", "poly", "sigmoid"]),
-        "nu": validation.between(1e-6, 0.999),
+        "nu": validation.in_range(1e-6, 0.999),
         "gamma": validation.number_or(["scale", "auto"], least=1e-12),
         "class_size": validation.whole(1),
     }
@@ -137,7 +137,7 @@ class OneSVM(Learner):
     def _embed(self, X: Array) -> Floats:
         return self._embedder.transform(X)
 
-    def _kept(self) -> tuple[Memory | None, Memory | None]:
+    def _memories(self) -> tuple[Memory | None, Memory | None]:
         return self._sample, None
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:

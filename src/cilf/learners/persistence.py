@@ -66,13 +66,13 @@ def read(folder: Path) -> tuple[dict[str, Any], dict[str, Array]]:
     try:
         packed = tensors.read_bytes()
     except OSError as error:
-        raise _damaged(folder, f"{tensors.name} is missing") from error
+        raise _damage_error(folder, f"{tensors.name} is missing") from error
     if hashlib.sha256(packed).hexdigest() != head["tensors"]["sha256"]:
-        raise _damaged(folder, f"{tensors.name} is not what was written")
+        raise _damage_error(folder, f"{tensors.name} is not what was written")
     try:
         return head, read_tensors(packed)
     except SafetensorError as error:
-        raise _damaged(folder, f"{tensors.name} does not parse") from error
+        raise _damage_error(folder, f"{tensors.name} does not parse") from error
 
 
 def current_version(folder: Path) -> Path:
@@ -80,9 +80,11 @@ def current_version(folder: Path) -> Path:
     try:
         name = (folder / CURRENT).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise _damaged(folder, f"{CURRENT} cannot be read") from error
+        raise _damage_error(folder, f"{CURRENT} cannot be read") from error
     if re.fullmatch("[0-9]{4,9}", name) is None or not (folder / VERSIONS / name).is_dir():
-        raise _damaged(folder, f"{CURRENT} names the version {name[:20]!r}, which is not there")
+        raise _damage_error(
+            folder, f"{CURRENT} names the version {name[:20]!r}, which is not there"
+        )
     return folder / VERSIONS / name
 
 
@@ -108,7 +110,7 @@ def _read_head(folder: Path) -> dict[str, Any]:
         head = json.loads(text, parse_constant=_refuse_constant)
         version = head["format"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise _damaged(folder, f"{HEAD} does not parse") from error
+        raise _damage_error(folder, f"{HEAD} does not parse") from error
     if isinstance(version, int) and version != FORMAT:
         remedy = "upgrade cilf" if version > FORMAT else "fit it again"
         raise BadInput(
@@ -116,7 +118,7 @@ def _read_head(folder: Path) -> dict[str, Any]:
         )
     stated = head.pop("checksum", None)
     if stated != _checksum(head):
-        raise _damaged(folder, f"{HEAD} is not what was written")
+        raise _damage_error(folder, f"{HEAD} is not what was written")
     return dict(head)
 
 
@@ -124,7 +126,7 @@ def _refuse_constant(constant: str) -> None:
     raise ValueError(f"{constant} is no JSON")
 
 
-def _damaged(folder: Path, why: str) -> BadInput:
+def _damage_error(folder: Path, why: str) -> BadInput:
     return BadInput(f"the model in {folder} is damaged ({why}): restore it from a copy.")
 
 

@@ -76,25 +76,27 @@ class _Store:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._connection: sqlite3.Connection | None = None
-        self._connection = self._safely(lambda: _connect(path), None)
+        self._connection = self._try(lambda: _connect(path), None)
 
     def look_up(self, keys: Sequence[bytes]) -> dict[bytes, Floats]:
         """The features that are kept under these keys."""
         found: dict[bytes, Floats] = {}
         for start in range(0, len(keys), LOOKED_UP):
-            found |= self._among(keys[start : start + LOOKED_UP])
+            found |= self._read_cached(keys[start : start + LOOKED_UP])
         return found
 
-    def _among(self, keys: Sequence[bytes]) -> dict[bytes, Floats]:
+    def _read_cached(self, keys: Sequence[bytes]) -> dict[bytes, Floats]:
         connection = self._connection
         if connection is None:
             return {}
         marks = ",".join("?" * len(keys))
         query = f"SELECT key, value, crc FROM features WHERE key IN ({marks})"
         none: list[tuple[bytes, bytes, int]] = []
-        rows = self._safely(lambda: connection.execute(query, keys).fetchall(), none)
+        rows = self._try(lambda: connection.execute(query, keys).fetchall(), none)
         return {
-            key: np.frombuffer(value, dtype="<f4") for key, value, crc in rows if _sound(value, crc)
+            key: np.frombuffer(value, dtype="<f4")
+            for key, value, crc in rows
+            if _is_sound(value, crc)
         }
 
     def keep(self, keys: Sequence[bytes], features: Floats) -> None:
@@ -109,7 +111,7 @@ class _Store:
             with connection:
                 connection.executemany("INSERT OR REPLACE INTO features VALUES (?, ?, ?)", rows)
 
-        self._safely(write, None)
+        self._try(write, None)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -118,7 +120,7 @@ class _Store:
             with suppress(sqlite3.Error):
                 connection.close()
 
-    def _safely(self, work: Callable[[], Answer], otherwise: Answer) -> Answer:
+    def _try(self, work: Callable[[], Answer], otherwise: Answer) -> Answer:
         try:
             return work()
         except (sqlite3.Error, OSError) as error:
@@ -161,5 +163,5 @@ def _allow_readers_beside_a_writer(connection: sqlite3.Connection) -> None:
             time.sleep(0.01)
 
 
-def _sound(value: object, crc: object) -> bool:
+def _is_sound(value: object, crc: object) -> bool:
     return isinstance(value, bytes) and len(value) % 4 == 0 and zlib.crc32(value) == crc

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from cilf.core import validation
-from cilf.core.extras import installed, optional
+from cilf.core.extras import is_installed, optional
 from cilf.core.random import isolated_torch
 from cilf.core.types import Array, Floats
 from cilf.errors import BadConfig
@@ -73,7 +73,7 @@ def _resize(x: Tensor, size: tuple[int, ...]) -> Tensor:
 
 def available() -> bool:
     """Whether the packages of the network that "auto" takes are installed."""
-    return all(installed(package) for package in PACKAGES)
+    return all(is_installed(package) for package in PACKAGES)
 
 
 def load(name: str) -> ImageNetwork:

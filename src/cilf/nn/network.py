@@ -41,14 +41,14 @@ class Network(nn.Module):
 
     def features(self, x: Tensor) -> Tensor:
         """What the backbone sees in raw inputs: (n, f), before the head."""
-        features: Tensor = self.backbone(self.scaled(x))
+        features: Tensor = self.backbone(self.scale(x))
         return features
 
-    def of_scaled(self, scaled: Tensor) -> Tensor:
+    def embed_scaled(self, scaled: Tensor) -> Tensor:
         """The embedding of inputs that are scaled already."""
         return self.embedding(self.backbone(scaled))
 
-    def scaled(self, x: Tensor) -> Tensor:
+    def scale(self, x: Tensor) -> Tensor:
         """Raw inputs as the backbone gets them."""
         per_channel = (1, -1) + (1,) * (x.ndim - 2)
         scaled = (x.float() - self.mean.view(per_channel)) / self.std.view(per_channel)

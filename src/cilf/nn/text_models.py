@@ -29,7 +29,7 @@ PROBE = "A Café, 3.14 naïve\tﬁsh & 漢字 👍🏽 don't"  # tells ways to m
 def load(name: str, device: torch.device) -> Any:
     """A SentenceTransformer in evaluation mode: "minilm", or "sentence:" and a name or folder."""
     purpose = f"the text model {name!r}"
-    with _quiet(purpose):
+    with _silence(purpose):
         library = optional("sentence_transformers", extra="text", purpose=purpose)
         source = _source(name, purpose)
         try:
@@ -67,7 +67,7 @@ def _source(name: str, purpose: str) -> str:
 
 
 @contextmanager
-def _quiet(purpose: str) -> Iterator[None]:
+def _silence(purpose: str) -> Iterator[None]:
     """Keep back what the libraries say while they load: it is nothing users could act on."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -116,7 +116,7 @@ def _prompt(model: Any) -> str:
 @torch.inference_mode()
 def features(model: Any, texts: Sequence[str]) -> Floats:
     """The embedding of each text: (n, f)."""
-    prompted = [_beginning(_prompt(model) + text, _longest(model)) for text in texts]
+    prompted = [_truncate(_prompt(model) + text, _longest(model)) for text in texts]
     lengths = _padded_lengths(model, prompted)
     found: dict[int, Floats] = {}
     for length in np.unique(lengths).tolist():
@@ -127,10 +127,10 @@ def features(model: Any, texts: Sequence[str]) -> Floats:
     return np.stack([found[row] for row in range(len(texts))])
 
 
-def _beginning(text: str, longest: int) -> str:
+def _truncate(text: str, longest: int) -> str:
     """A text without what the model cuts off, if that is plain: few words need all of a book.
 
-    >>> len(_beginning("word " * 1000, longest=10)), len(_beginning("x" * 1000, longest=10))
+    >>> len(_truncate("word " * 1000, longest=10)), len(_truncate("x" * 1000, longest=10))
     (200, 1000)
     """
     start = text[: READ * longest]

@@ -73,10 +73,10 @@ class Training(Part):
 
     domains: ClassVar[Mapping[str, validation.Check]] = {
         "batch_size": validation.whole(1),
-        "learning_rate": validation.between(0.0),
-        "update_learning_rate": validation.between(0.0),
-        "weight_decay": validation.between(0.0),
-        "clip": validation.optional(validation.between(1e-6)),
+        "learning_rate": validation.in_range(0.0),
+        "update_learning_rate": validation.in_range(0.0),
+        "weight_decay": validation.in_range(0.0),
+        "clip": validation.optional(validation.in_range(1e-6)),
         "augmentation": validation.optional(validation.among(AUGMENTATIONS)),
     }
 

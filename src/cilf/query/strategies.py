@@ -90,7 +90,7 @@ def choose_representative(detection: Detection, members: Ints, n: int) -> Ints:
     come first.
     """
     points = detection.embedding[members].astype(np.float64)
-    from_middle = _squared(points, points.mean(axis=0))
+    from_middle = _squared_distances(points, points.mean(axis=0))
     weight = 1 / (1e-12 + from_middle.mean() + from_middle) ** 2
     chosen: list[int] = []
     from_chosen = np.full(len(members), np.inf)
@@ -98,7 +98,7 @@ def choose_representative(detection: Detection, members: Ints, n: int) -> Ints:
     for _ in range(n):
         score[chosen] = -np.inf
         chosen.append(int(score.argmax()))
-        from_chosen = np.minimum(from_chosen, _squared(points, points[chosen[-1]]))
+        from_chosen = np.minimum(from_chosen, _squared_distances(points, points[chosen[-1]]))
         score = from_chosen * weight
     return members[chosen]
 
@@ -134,9 +134,9 @@ def _clusters(detection: Detection) -> list[Ints]:
 def _margins(detection: Detection, members: Ints) -> Array:
     """How much farther each member is from the nearest other class than from its own."""
     points = detection.embedding.astype(np.float64)
-    own = _squared(points[members], points[members].mean(axis=0))
+    own = _squared_distances(points[members], points[members].mean(axis=0))
     others = [
-        _squared(points[members], points[rows].mean(axis=0))
+        _squared_distances(points[members], points[rows].mean(axis=0))
         for rows in _believed_classes(detection)
         if rows[0] not in members
     ]
@@ -154,5 +154,5 @@ def _believed_classes(detection: Detection) -> list[Ints]:
     ]
 
 
-def _squared(points: Array, centre: Array) -> Array:
+def _squared_distances(points: Array, centre: Array) -> Array:
     return np.asarray(((points - centre) ** 2).sum(axis=1))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cilf.report.svg import Svg, element, regular
+from cilf.report.svg import Svg, element, regular_polygon
 
 COLOURS = 8
 _POLYGONS = {1: (4, 0.125, 1.2), 2: (3, 0.0, 1.35), 3: (4, 0.0, 1.3), 4: (6, 0.0, 1.15)}
@@ -29,7 +29,7 @@ class ClassStyle:
         if self.shape == 0:
             return element("circle", *children, class_=names, cx=x, cy=y, r=radius)
         corners, turn, factor = _POLYGONS[self.shape]
-        path = regular(x, y, radius * factor, corners, turn)
+        path = regular_polygon(x, y, radius * factor, corners, turn)
         return element("path", *children, class_=names, d=path)
 
     def legend_key(self, novel: bool = False) -> Svg:

@@ -46,7 +46,7 @@ class AccuracyRow:
 def make_stream_heatmap(run: Run) -> list[StreamRow]:
     """Make a row for each class, in order of arrival."""
     most = max((n for window in run.planned for n in window.counts.values()), default=1)
-    unlearned = [_unlearned(run, window) for window in range(1, len(run.planned) + 1)]
+    unlearned = [_find_unlearned(run, window) for window in range(1, len(run.planned) + 1)]
     return [_stream_row(run, name, most, unlearned) for name in run.classes]
 
 
@@ -75,7 +75,7 @@ def _stream_cell(
     return _NOT_YET
 
 
-def _unlearned(run: Run, window: int) -> set[str]:
+def _find_unlearned(run: Run, window: int) -> set[str]:
     """Find the classes of a window that came earlier and that the learner does not know."""
     snapshot = run.snapshot(window)
     if snapshot is None:

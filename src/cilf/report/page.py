@@ -10,7 +10,7 @@ from typing import Any
 from cilf.core import WindowRecord
 from cilf.core.extras import optional
 from cilf.core.files import replace_file
-from cilf.core.parameters import dotted, flatten
+from cilf.core.parameters import flatten, to_dotted
 from cilf.evaluate.metric_table import METRICS
 from cilf.evaluate.records import find_runs
 from cilf.evaluate.summary import summarize
@@ -87,12 +87,12 @@ def _render(root: Path, runs: Sequence[Run], names: Sequence[str], overview: Tab
         overview=overview,
         views=views,
         with_images=with_images,
-        shared=_shared(runs),
+        shared=_find_shared(runs),
         paper_items=read_paper_items(root),
     )
 
 
-def _shared(runs: Sequence[Run]) -> dict[str, str]:
+def _find_shared(runs: Sequence[Run]) -> dict[str, str]:
     """Find what is the same in every run; the page says it once."""
     values = {key: {format_cell(run.about.get(key)) for run in runs} for key in SHAREABLE}
     return {key: found.pop() for key, found in values.items() if len(found) == 1}
@@ -166,7 +166,7 @@ def _provenance(run: Run) -> list[tuple[str, list[tuple[str, str]]]]:
 
 def _name_parameters(nested: dict[str, Any]) -> dict[str, Any]:
     """Parameters by the names that ``--set`` takes."""
-    return {dotted(name): value for name, value in flatten(nested).items()}
+    return {to_dotted(name): value for name, value in flatten(nested).items()}
 
 
 def _plain(value: Any) -> str:

@@ -36,7 +36,7 @@ class Run:
         try:
             plan = about["plan"]
             initial = tuple(str(label) for label in plan["initial"])
-            planned = tuple(_planned(window) for window in plan["windows"])
+            planned = tuple(_read_window(window) for window in plan["windows"])
         except (KeyError, TypeError, ValueError) as error:
             raise BadInput(
                 f"{folder.path / 'run.json'} has no usable plan of its stream ({error!r}): "
@@ -88,6 +88,6 @@ class Run:
         return self.folder.read_snapshot(window)
 
 
-def _planned(window: dict[str, Any]) -> PlannedWindow:
+def _read_window(window: dict[str, Any]) -> PlannedWindow:
     counts = {str(label): int(count) for label, count in window["counts"]}
     return PlannedWindow(tuple(str(label) for label in window["novel"]), counts)

@@ -11,7 +11,7 @@ from cilf.core.types import Array, Floats
 from cilf.evaluate.records import Snapshot
 from cilf.report.class_style import ClassStyle
 from cilf.report.clusters import Cluster, find_correct, list_clusters, to_text
-from cilf.report.svg import Svg, closed, element, group, label
+from cilf.report.svg import Svg, closed_path, element, group, label
 
 WIDTH, HEIGHT, MARGIN = 520.0, 420.0, 26.0
 MAX_NAMED = 20  # classes whose names are on the map; more would cover it
@@ -107,7 +107,7 @@ def _outline(places: Array, cluster: Cluster) -> Svg:
     away = corners - centre
     length = np.maximum(np.linalg.norm(away, axis=1, keepdims=True), 1e-9)
     wider = centre + away * (1 + 9 / length)
-    return element("path", hover, class_="hull", d=closed([(x, y) for x, y in wider.tolist()]))
+    return element("path", hover, class_="hull", d=closed_path([(x, y) for x, y in wider.tolist()]))
 
 
 def _core(places: Array) -> Array:

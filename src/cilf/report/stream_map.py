@@ -162,7 +162,7 @@ def _plot_counts(axes: Any, cells: list[_Cell], font: float) -> None:
         )  # fmt: skip
 
 
-def _vanished(stream: Stream) -> dict[Label, int]:
+def _find_last_windows(stream: Stream) -> dict[Label, int]:
     """The last window of each class that is gone before the stream ends."""
     rows = list_windows(stream)
     return {label: row.window - 1 for row in rows for label in row.vanished}
@@ -170,7 +170,7 @@ def _vanished(stream: Stream) -> dict[Label, int]:
 
 def _plot_ends(axes: Any, stream: Stream) -> None:
     rows = {label: y for y, label in enumerate(stream.plan.arrivals)}
-    for label, last in _vanished(stream).items():
+    for label, last in _find_last_windows(stream).items():
         x, y = _x(last) + 1, rows[label]
         axes.plot([x, x], [y + 0.06, y + 0.94], color=END, linewidth=3, solid_capstyle="butt")
 
@@ -208,8 +208,8 @@ def _title(axes: Any, stream: Stream) -> None:
     lines = [
         f"{stream.name}, seed {stream.seed}",
         f"{len(plan.initial)} classes at the start, {n_later} more in {_windows(len(stream))}",
-        f"instances of a class: {_between(stream, 0, 0)} at the start, "
-        f"{_between(stream, 1, len(stream))} in a window",
+        f"instances of a class: {_format_range(stream, 0, 0)} at the start, "
+        f"{_format_range(stream, 1, len(stream))} in a window",
     ]
     axes.set_title("\n".join(lines), fontsize=9, loc="left", parse_math=False)
 
@@ -218,7 +218,7 @@ def _windows(count: int) -> str:
     return "1 window" if count == 1 else f"{count} windows"
 
 
-def _between(stream: Stream, first: int, last: int) -> str:
+def _format_range(stream: Stream, first: int, last: int) -> str:
     """The fewest and the most instances of a class in these windows."""
     counts = [n for index in range(first, last + 1) for n in stream.counts(index).values()]
     fewest, most = min(counts), max(counts)
@@ -228,7 +228,7 @@ def _between(stream: Stream, first: int, last: int) -> str:
 def _legend(axes: Any, stream: Stream) -> None:
     patches, lines = import_matplotlib("matplotlib.patches"), import_matplotlib("matplotlib.lines")
     handles = [patches.Patch(facecolor=FILL[state], label=MEANING[state]) for state in FILL]
-    if _vanished(stream):
+    if _find_last_windows(stream):
         marker = {"marker": "|", "markersize": 10, "markeredgewidth": 3, "linestyle": "none"}
         handles.append(lines.Line2D([], [], color=END, label="vanishes here", **marker))
     axes.legend(

@@ -49,19 +49,19 @@ def image(*children: str, width: float, height: float, title: str) -> Svg:
     )  # fmt: skip
 
 
-def closed(points: list[tuple[float, float]]) -> str:
+def closed_path(points: list[tuple[float, float]]) -> str:
     """The path through the points and back.
 
-    >>> closed([(0, 0), (1.25, 0), (0, 2)])
+    >>> closed_path([(0, 0), (1.25, 0), (0, 2)])
     'M0 0L1.2 0L0 2Z'
     """
     return "M" + "L".join(f"{_number(x)} {_number(y)}" for x, y in points) + "Z"
 
 
-def regular(x: float, y: float, radius: float, corners: int, turn: float = 0.0) -> str:
+def regular_polygon(x: float, y: float, radius: float, corners: int, turn: float = 0.0) -> str:
     """The path of a regular polygon, one corner up unless turned (in turns)."""
     angles = [2 * math.pi * (i / corners + turn - 0.25) for i in range(corners)]
-    return closed([(x + radius * math.cos(a), y + radius * math.sin(a)) for a in angles])
+    return closed_path([(x + radius * math.cos(a), y + radius * math.sin(a)) for a in angles])
 
 
 def _attribute(key: str) -> str:

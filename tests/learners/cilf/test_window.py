@@ -102,7 +102,7 @@ def test_views_of_vectors_are_embedding_features_and_scaled_inputs() -> None:
     z, features, inputs = compute_views(network, None, x, batch_size=4)
     assert torch.allclose(z, embed(network, x), atol=1e-6)
     assert torch.allclose(network.embedding(features), z, atol=1e-6)
-    assert torch.equal(inputs, network.scaled(x))
+    assert torch.equal(inputs, network.scale(x))
     assert learn_patches(network, x, torch.Generator()) is None
 
 
@@ -115,4 +115,4 @@ def test_inputs_of_images_are_strengths_of_patches_whatever_the_batch() -> None:
     patches = learn_patches(network, x, torch.Generator().manual_seed(0))
     assert patches is not None
     inputs = compute_views(network, patches, x, batch_size=7)[2]
-    assert torch.allclose(inputs, patches(network.scaled(x)), atol=1e-5)
+    assert torch.allclose(inputs, patches(network.scale(x)), atol=1e-5)

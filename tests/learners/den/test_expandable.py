@@ -162,7 +162,7 @@ def test_the_selected_part_is_what_a_walk_down_meets(outputs: list[int]) -> None
     block = block_of_layers(9, 8)
     block.open_stamp(2, rng(1))
     block.add_units([2, 2], rng(1))
-    masks = sparse(block, 0.8).connected(torch.tensor(outputs))
+    masks = sparse(block, 0.8).find_subnetwork(torch.tensor(outputs))
     units = walked(block, outputs)
     assert 0 < len(units[1]) < 11  # neither nothing nor all
     for layer, mask in enumerate(masks[:-1]):
@@ -186,7 +186,7 @@ def test_training_moves_the_chosen_weights_only() -> None:
     block = sparse(block_of(network), 0.3)
     x = torch.randn(30, 4, generator=rng())
     features = backbone_features(network, x)
-    before, masks = copy_frozen(block), block.connected(torch.tensor([1]))
+    before, masks = copy_frozen(block), block.find_subnetwork(torch.tensor([1]))
     alone = make_block_network(network)
     assert torch.equal(alone(features), block(features))
     settings = Settings(epochs=2, learning_rate=0.1, weight_decay=0.0)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cilf.learners.senc_mas.frequent_directions import Sketch, shrunk
+from cilf.learners.senc_mas.frequent_directions import Sketch, shrink
 
 
 def random_rows(n: int = 500, d: int = 30, seed: int = 0) -> np.ndarray:
@@ -135,7 +135,7 @@ def test_turning_and_scaling_the_data_turns_and_scales_the_sketch() -> None:
 
 def test_shrinking_takes_the_middle_square_from_each_direction() -> None:
     rows = np.diag([5.0, 4.0, 3.0, 2.0, 1.0, 0.5])
-    kept, n_filled = shrunk(rows)
+    kept, n_filled = shrink(rows)
     assert n_filled == 2
     np.testing.assert_allclose(np.linalg.norm(kept, axis=1)[:2], [4.0, np.sqrt(7.0)], rtol=1e-6)
     assert not kept[2:].any()
@@ -152,12 +152,12 @@ def test_feeding_leaves_the_sketch_as_it_was() -> None:
 def test_leading_directions_hold_the_energy_asked_for() -> None:
     sketch = Sketch.empty(8, 5).feed(np.diag([4.0, 3.0, 2.0, 1.1, 1.0]))
     for energy, n in [(0.0, 1), (0.5, 1), (0.52, 2), (0.8, 2), (0.82, 3), (0.95, 4)]:
-        leading = sketch.leading(energy)
+        leading = sketch.main_directions(energy)
         np.testing.assert_allclose(np.abs(leading), np.eye(5)[:n], atol=1e-7)
 
 
 def test_leading_directions_are_never_a_whole_basis() -> None:
     sketch = Sketch.empty(8, 3).feed(random_rows(8, 3))
-    assert sketch.leading(1.0).shape == (2, 3)
-    assert Sketch.empty(4, 1).feed(np.ones((2, 1))).leading(1.0).shape == (1, 1)
-    assert np.isfinite(Sketch.empty(4, 3).leading(0.9)).all()  # of nothing
+    assert sketch.main_directions(1.0).shape == (2, 3)
+    assert Sketch.empty(4, 1).feed(np.ones((2, 1))).main_directions(1.0).shape == (1, 1)
+    assert np.isfinite(Sketch.empty(4, 3).main_directions(0.9)).all()  # of nothing

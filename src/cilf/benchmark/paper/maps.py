@@ -21,7 +21,7 @@ from cilf.benchmark.paper.results import Cell, Results, list_data, name_file, se
 from cilf.benchmark.paper.setup import Setup
 from cilf.core import Label
 from cilf.core.files import make_folder, replace_file
-from cilf.core.random import derived_seed, generator
+from cilf.core.random import derive_seed, generator
 from cilf.core.types import Array, Ints
 from cilf.data import Dataset
 from cilf.errors import BadInput
@@ -108,7 +108,7 @@ def _map_embedding(snapshot: Snapshot) -> Map:
 
 def _map_pixels(snapshot: Snapshot) -> Map:
     pixels = snapshot.thumbnails.reshape(len(snapshot.ids), -1).astype(np.float32)
-    places = flat_map(pixels, derived_seed(0, RAW))
+    places = flat_map(pixels, derive_seed(0, RAW))
     return _limit_classes(Map(places, snapshot.truth.astype(str), snapshot.novel))
 
 
@@ -185,7 +185,7 @@ def _make_confusion_map(cell: Cell, inputs: Inputs) -> Map | None:
     """Read the map from the cache, or fit the model; None if it may not be fitted."""
     config = cell.config(inputs.setup, inputs.setup.all_seeds[0])
     dataset = config.load()
-    about = config.resolved() | {"dataset": dataset.describe()}
+    about = config.resolve() | {"dataset": dataset.describe()}
     digest = hashlib.sha256(json.dumps(about, sort_keys=True, default=str).encode()).hexdigest()
     path = inputs.cache / f"confusion-{config.title}-{digest[:10]}.npz"
     if path.exists():
@@ -217,7 +217,7 @@ def _fit_map(learner: Learner, dataset: Dataset, config: RunConfig) -> Map:
     rows = _choose_rows(dataset.train.y, classes[:N_KNOWN], size, config.seed)
     learner.fit(dataset.train.X[rows], dataset.train.y[rows])
     shown = _choose_rows(dataset.test.y, classes, MAX_PER_CLASS, config.seed)
-    places = flat_map(learner.embed(dataset.test.X[shown]), derived_seed(config.seed, "confusion"))
+    places = flat_map(learner.embed(dataset.test.X[shown]), derive_seed(config.seed, "confusion"))
     labels = dataset.test.y[shown]
     return Map(places, labels.astype(str), np.isin(labels, classes[N_KNOWN:]))
 

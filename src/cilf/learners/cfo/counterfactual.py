@@ -67,7 +67,7 @@ class Counterfactuals(Part):
     domains: ClassVar[Mapping[str, validation.Check]] = {
         "batches": validation.whole(1),
         "steps": validation.whole(0),
-        **dict.fromkeys(["speed", "distance_weight"], validation.between(0.0)),
+        **dict.fromkeys(["speed", "distance_weight"], validation.in_range(0.0)),
     }
 
     batches: int = 50

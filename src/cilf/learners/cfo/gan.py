@@ -69,7 +69,7 @@ class GANSettings(Part):
         **dict.fromkeys(
             ["learning_rate", "reconstruction_weight", "generator_weight", "discriminator_weight",
              "penalty"],
-            validation.between(0.0),
+            validation.in_range(0.0),
         ),
     }  # fmt: skip
 

@@ -103,7 +103,7 @@ class CFO(ClassifierLearner):
     domains: ClassVar[Mapping[str, validation.Check]] = {
         **ClassifierLearner.domains,
         "open_epochs": validation.whole(0),
-        "open_learning_rate": validation.between(0.0),
+        "open_learning_rate": validation.in_range(0.0),
     }
     check_parameters: ClassVar[Mapping[str, Any]] = {
         "gan": {"epochs": 1, "update_epochs": 1, "width": 4, "latent_size": 4},

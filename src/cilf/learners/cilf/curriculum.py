@@ -72,10 +72,10 @@ class CurriculumDetector(Part):
     domains: ClassVar[Mapping[str, validation.Check]] = {
         **dict.fromkeys(["k_max", "pace_every", "steps"], validation.whole(1)),
         **dict.fromkeys(["epochs", "replay_size"], validation.whole(0)),
-        "gamma": validation.between(0.0, 1.0),
-        "pace_start": validation.between(1e-6, 1.0),
-        "pace_growth": validation.between(1.0),
-        "learning_rate": validation.between(0.0),
+        "gamma": validation.in_range(0.0, 1.0),
+        "pace_start": validation.in_range(1e-6, 1.0),
+        "pace_growth": validation.in_range(1.0),
+        "learning_rate": validation.in_range(0.0),
     }
     alternatives: ClassVar[Mapping[str, Mapping[str, type[Part]]]] = {"count": COUNT_RULES}
 

@@ -90,8 +90,8 @@ class Detector(Part):
         "k_max": validation.whole(1),
         "cluster_on": validation.among([AUTO, *VIEWS]),
         "space_size": validation.whole(1),
-        "whitening": validation.between(0.0, 1.0),
-        "false_novel": validation.between(0.0, 1.0),
+        "whitening": validation.in_range(0.0, 1.0),
+        "false_novel": validation.in_range(0.0, 1.0),
         "strict": validation.flag,
     }
     alternatives: ClassVar[Mapping[str, Mapping[str, type[Part]]]] = {"count": COUNT_RULES}

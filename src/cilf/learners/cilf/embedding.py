@@ -49,10 +49,10 @@ class Loss(Part):
 
     domains: ClassVar[Mapping[str, validation.Check]] = {
         **dict.fromkeys(
-            ["alpha", "margin", "lambda1", "lambda2", "distill"], validation.between(0.0)
+            ["alpha", "margin", "lambda1", "lambda2", "distill"], validation.in_range(0.0)
         ),
         "negatives": validation.optional(validation.whole(1)),
-        "beta": validation.between(0.0, 1.0),
+        "beta": validation.in_range(0.0, 1.0),
         "exact_prototypes": validation.flag,
     }
 

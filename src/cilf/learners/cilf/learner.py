@@ -12,7 +12,7 @@ from torch import Tensor
 from cilf.core import Detection, validation
 from cilf.core.distances import squared_distances
 from cilf.core.parameters import Part
-from cilf.core.random import derived_seed, generator
+from cilf.core.random import derive_seed, generator
 from cilf.core.types import Array, Floats, Ints
 from cilf.learners.base import Arrays, Learner
 from cilf.learners.cilf.curriculum import CurriculumDetector
@@ -167,7 +167,7 @@ class CILF(Learner):
         }
         network = self._make_network(X.shape[1:], architecture)
         embedding = fit_embedding(
-            network, self._labelled(known, network),
+            network, self._to_tensors(known, network),
             loss=self.loss, optimiser=self.training, epochs=self.epochs, seed=self.seed,
         )  # fmt: skip
         self._architecture = architecture
@@ -177,7 +177,7 @@ class CILF(Learner):
 
     def _detect(self, X: Array, n_novel: int | None) -> Detection:
         x = as_tensor(X, self._network.device)
-        seed = derived_seed(self.seed, "detect", self._n_updates)
+        seed = derive_seed(self.seed, "detect", self._n_updates)
         result = self.detector.detect(x, n_novel, self._model(), seed)
         return Detection(
             novelty=to_numpy(result.decision.novelty),
@@ -194,9 +194,9 @@ class CILF(Learner):
         train, aside = set_aside(y, self.calibration_size, rng, there=self._calibration.y)
         pool = Memory(X[train], y[train]).combine(self._memory.X, self._memory.y)
         embedding = update_embedding(
-            self._embedding(), self._labelled(pool, self._network), len(train), n_classes,
+            self._embedding(), self._to_tensors(pool, self._network), len(train), n_classes,
             loss=self.loss, optimiser=self.training, epochs=self.update_epochs,
-            seed=derived_seed(self.seed, *purpose),
+            seed=derive_seed(self.seed, *purpose),
         )  # fmt: skip
         self._keep(embedding)
         self._memory = pool.rebalance(self.memory_size, rng)
@@ -211,7 +211,7 @@ class CILF(Learner):
 
     # ------------------------------------------------------ state
 
-    def _labelled(self, kept: Memory, network: Network) -> Labelled:
+    def _to_tensors(self, kept: Memory, network: Network) -> Labelled:
         return Labelled(*kept.tensors(network.device))
 
     def _make_network(self, shape: tuple[int, ...], architecture: Mapping[str, Any]) -> Network:
@@ -228,14 +228,14 @@ class CILF(Learner):
     def _model(self) -> Model:
         return Model(
             embedding=self._embedding(),
-            memory=self._labelled(self._memory, self._network),
-            held_out=self._labelled(self._calibration, self._network),
+            memory=self._to_tensors(self._memory, self._network),
+            held_out=self._to_tensors(self._calibration, self._network),
             loss=self.loss,
             training=self.training,
             has_frozen_features=self._features is not None,
         )
 
-    def _kept(self) -> tuple[Memory | None, Memory | None]:
+    def _memories(self) -> tuple[Memory | None, Memory | None]:
         return self._memory, self._calibration
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:

@@ -34,7 +34,7 @@ def compute_views(
     an image, or the scaled vector.
     """
     features = backbone_features(network, x, batch_size)
-    scaled = [network.scaled(batch) for batch in torch.split(x, batch_size)]
+    scaled = [network.scale(batch) for batch in torch.split(x, batch_size)]
     inputs = torch.cat(scaled if patches is None else [patches(batch) for batch in scaled])
     return [network.embedding(features), features, inputs]
 
@@ -47,7 +47,7 @@ def learn_patches(
         return None
     patches = PatchDictionary(tuple(x.shape[1:])).to(network.device)
     some = torch.randperm(len(x), generator=generator)[:N_PATCHED_IMAGES].to(x.device)
-    patches.learn(network.scaled(x[some]), generator)
+    patches.learn(network.scale(x[some]), generator)
     return patches
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from cilf.core import Detection, validation
-from cilf.core.random import derived_seed, generator, isolated_torch, torch_generator
+from cilf.core.random import derive_seed, generator, isolated_torch, torch_generator
 from cilf.core.types import Array, Floats, Ints
 from cilf.learners.base import Arrays, Learner
 from cilf.learners.cpe.prototype_ensemble import PrototypeEnsemble, PrototypeSettings
@@ -106,7 +106,7 @@ class CPE(Learner):
     name: ClassVar[str] = "cpe"
     domains: ClassVar[Mapping[str, validation.Check]] = {
         "embedding_size": validation.whole(1),
-        "std_coefficient": validation.between(0.0),
+        "std_coefficient": validation.in_range(0.0),
         **dict.fromkeys(
             ["epochs", "update_epochs", "calibration_size", "memory_size"], validation.whole(0)
         ),
@@ -202,7 +202,7 @@ class CPE(Learner):
 
         for _ in epochs(
             network, x, batches, objective, settings,
-            seed=derived_seed(self.seed, *key), purpose=str(key[0]),
+            seed=derive_seed(self.seed, *key), purpose=str(key[0]),
         ):  # fmt: skip
             prototypes = prototypes.prune(self.prototypes.max_prototypes)
         return prototypes if settings.epochs else prototypes.complete(embed(network, x), y)
@@ -238,7 +238,7 @@ class CPE(Learner):
         network.add_module(CLASSIFIER, layer.to(network.device))
         return network
 
-    def _kept(self) -> tuple[Memory | None, Memory | None]:
+    def _memories(self) -> tuple[Memory | None, Memory | None]:
         return self._memory, self._calibration
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:

@@ -62,7 +62,7 @@ class PrototypeEnsemble:
         nearest, own = self.nearest_own(z, y)
         if bool(nearest < reach):
             return self._join(z, own), own[0]
-        return self.found(z, y), own.new_tensor(len(self))
+        return self.add_prototypes(z, y), own.new_tensor(len(self))
 
     def _join(self, z: Tensor, own: Tensor) -> PrototypeEnsemble:
         """Move prototypes to the running mean, which does not depend on the order."""
@@ -72,7 +72,7 @@ class PrototypeEnsemble:
         centres = torch.where(counts[:, None] > 0, sums / weights[:, None], self.centres)
         return PrototypeEnsemble(centres, self.labels, weights)
 
-    def found(self, z: Tensor, y: Tensor) -> PrototypeEnsemble:
+    def add_prototypes(self, z: Tensor, y: Tensor) -> PrototypeEnsemble:
         """Add a prototype at each of these points."""
         return PrototypeEnsemble(
             torch.cat([self.centres, z]),
@@ -84,7 +84,7 @@ class PrototypeEnsemble:
         """Add a prototype at the mean of each class of these instances that has none."""
         missing = torch.unique(y[~torch.isin(y, self.labels)])
         means, _ = class_means(z, y, int(y.max()) + 1)
-        return self.found(means[missing], missing)
+        return self.add_prototypes(means[missing], missing)
 
     def prune(self, most: int | None = None) -> PrototypeEnsemble:
         """Remove prototypes of one instance and halve the weights of the others, after an epoch.
@@ -178,8 +178,8 @@ class PrototypeSettings(Part):
     """
 
     domains: ClassVar[Mapping[str, validation.Check]] = {
-        **dict.fromkeys(["threshold", "beta"], validation.between(1e-6)),
-        "pairwise": validation.between(0.0),
+        **dict.fromkeys(["threshold", "beta"], validation.in_range(1e-6)),
+        "pairwise": validation.in_range(0.0),
         "max_prototypes": validation.whole(1),
     }
 

@@ -59,7 +59,7 @@ class Expansion(Part):
         "ex_k": validation.whole(0),
         **dict.fromkeys(
             ["l1", "pull", "group_lasso", "loss_threshold", "split_threshold"],
-            validation.between(0.0),
+            validation.in_range(0.0),
         ),
     }
 
@@ -131,7 +131,7 @@ class BlockTask:
     def _retrain_selected(self, before: ExpandableBlock) -> None:
         """Train all that the outputs are connected to, near the weights before."""
         pull = Anchors.of(before).make_pull(self.block, self.expansion.pull)
-        self._train("selected units", self.block.connected(self.outputs), pull=pull)
+        self._train("selected units", self.block.find_subnetwork(self.outputs), pull=pull)
 
     def _expand(self) -> None:
         """Add units, train the weights from and to them, drop those that became zero."""

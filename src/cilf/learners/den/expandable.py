@@ -147,7 +147,7 @@ class ExpandableBlock(nn.Module):
             masks[-1][output, : stamp[-2]] = True
         return masks
 
-    def connected(self, outputs: Tensor) -> Masks:
+    def find_subnetwork(self, outputs: Tensor) -> Masks:
         """The sub-network of these outputs: weights between units that non-zero ones lead to."""
         masks = self.output_weights(outputs)
         masks[-1] &= self.weights[-1] != 0

@@ -67,7 +67,7 @@ class Counting(Part):
     domains: ClassVar[Mapping[str, validation.Check]] = {
         "rule": validation.among(RULES),
         **dict.fromkeys(["k_max", "n_splits"], validation.whole(1)),
-        **dict.fromkeys(["tie", "anchor_share", "least_ratio"], validation.between(0.0, 1.0)),
+        **dict.fromkeys(["tie", "anchor_share", "least_ratio"], validation.in_range(0.0, 1.0)),
     }
 
     rule: str = AVERAGE

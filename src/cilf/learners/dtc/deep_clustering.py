@@ -21,7 +21,7 @@ from cilf.clustering.kmeans import semi_supervised_kmeans
 from cilf.core import validation
 from cilf.core.distances import squared_distances
 from cilf.core.parameters import Part
-from cilf.core.random import derived_seed, isolated_torch, torch_generator
+from cilf.core.random import derive_seed, isolated_torch, torch_generator
 from cilf.nn.augment import make_augmentation
 from cilf.nn.network import Network, embed
 from cilf.nn.training import Epoch, Settings, Training, epochs, shuffle_batches
@@ -69,10 +69,10 @@ class Tuning(Part):
         "refresh": validation.whole(1),
         **dict.fromkeys(
             ["warmup_learning_rate", "sharpen_learning_rate", "weight_decay", "consistency"],
-            validation.between(0.0),
+            validation.in_range(0.0),
         ),
-        "ensemble_decay": validation.between(0.0, 0.999),
-        "tolerance": validation.optional(validation.between(0.0, 1.0)),
+        "ensemble_decay": validation.in_range(0.0, 0.999),
+        "tolerance": validation.optional(validation.in_range(0.0, 1.0)),
     }
 
     variant: str = TEP
@@ -240,7 +240,7 @@ def _epochs(
     rng = torch_generator(seed, part, "batches")
     batches = shuffle_batches(len(x), batch_size, rng, x.device)
     return epochs(
-        network, x, batches, objective, settings, seed=derived_seed(seed, part), purpose="detect"
+        network, x, batches, objective, settings, seed=derive_seed(seed, part), purpose="detect"
     )
 
 

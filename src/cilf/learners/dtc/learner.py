@@ -14,7 +14,7 @@ from cilf.clustering.kmeans import fill_empty
 from cilf.clustering.novel_clusters import novel_shares
 from cilf.core import Detection, validation
 from cilf.core.distances import squared_distances
-from cilf.core.random import derived_seed, torch_generator
+from cilf.core.random import derive_seed, torch_generator
 from cilf.core.types import Array, Floats, Ints
 from cilf.learners.classifier import ClassifierLearner
 from cilf.learners.dtc import class_count, deep_clustering
@@ -92,7 +92,7 @@ class DTC(ClassifierLearner):
     name: ClassVar[str] = "dtc"
     domains: ClassVar[Mapping[str, validation.Check]] = {
         **ClassifierLearner.domains,
-        "least_novel_share": validation.between(0.0, 1.0),
+        "least_novel_share": validation.in_range(0.0, 1.0),
     }
 
     tuning: Tuning = Tuning()
@@ -145,7 +145,7 @@ class DTC(ClassifierLearner):
         network = deep_clustering.principal_clusters(
             self._network, features, n_clusters, torch_generator(self.seed, *key)
         )
-        seed = derived_seed(self.seed, *key)
+        seed = derive_seed(self.seed, *key)
         deep_clustering.tune(network, x, self.tuning, self.training, seed=seed)
         z, centres = embed(network, x), network.get_parameter("centres").detach()
         q = deep_clustering.soft_assignments(z, centres)

@@ -39,8 +39,8 @@ class Transfer(Part):
     """
 
     domains: ClassVar[Mapping[str, validation.Check]] = {
-        "l2": validation.between(0.0),
-        "drop": validation.between(0.0, 0.99),
+        "l2": validation.in_range(0.0),
+        "drop": validation.in_range(0.0, 0.99),
     }
 
     l2: float = 1e-4
@@ -121,7 +121,7 @@ class IMMMean(ClassifierLearner):
     domains: ClassVar[Mapping[str, validation.Check]] = {
         **ClassifierLearner.domains,
         "replay": validation.flag,
-        "alpha": validation.optional(validation.between(0.01, 1.0)),
+        "alpha": validation.optional(validation.in_range(0.01, 1.0)),
     }
     expected_failures: ClassVar[Mapping[str, str]] = {"old_classes_are_kept": ONE_CLASS_ALONE}
 

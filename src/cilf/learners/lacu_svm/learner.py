@@ -92,9 +92,9 @@ class LACUSVM(Learner):
         "features": check_features,
         "iterations": validation.whole(0),
         "kernel": validation.among(KERNELS),
-        "gamma": validation.optional(validation.between(1e-12)),
+        "gamma": validation.optional(validation.in_range(1e-12)),
         "degree": validation.whole(1),
-        "coef0": validation.between(0.0),
+        "coef0": validation.in_range(0.0),
         **dict.fromkeys(["memory_size", "max_labelled"], validation.whole(2)),
         "max_window": validation.whole(1),
     }
@@ -191,7 +191,7 @@ class LACUSVM(Learner):
         kernel = pairwise_kernels(*wide, **self._kernel_settings, filter_params=True)
         return np.asarray(kernel)
 
-    def _kept(self) -> tuple[Memory | None, Memory | None]:
+    def _memories(self) -> tuple[Memory | None, Memory | None]:
         return self._memory, None
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:

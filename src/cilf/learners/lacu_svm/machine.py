@@ -51,11 +51,11 @@ class Costs(Part):
     """
 
     domains: ClassVar[Mapping[str, validation.Check]] = {
-        **dict.fromkeys(["C", "tolerance"], validation.between(1e-9)),
-        "C_window": validation.optional(validation.between(0.0)),
-        "ramp": validation.between(-1.0, 0.0),
-        "eta": validation.between(1.0),
-        "rho_margin": validation.between(0.0),
+        **dict.fromkeys(["C", "tolerance"], validation.in_range(1e-9)),
+        "C_window": validation.optional(validation.in_range(0.0)),
+        "ramp": validation.in_range(-1.0, 0.0),
+        "eta": validation.in_range(1.0),
+        "rho_margin": validation.in_range(0.0),
     }
 
     C: float = 1.0

@@ -40,13 +40,13 @@ class Sketch:
         kept, n_filled = self.rows.copy(), self.n_filled
         while len(rows):
             if n_filled == len(kept):
-                kept, n_filled = shrunk(kept)
+                kept, n_filled = shrink(kept)
             taken = rows[: len(kept) - n_filled]
             kept[n_filled : n_filled + len(taken)] = taken
             n_filled, rows = n_filled + len(taken), rows[len(taken) :]
         return Sketch(kept, n_filled)
 
-    def leading(self, energy: float) -> Array:
+    def main_directions(self, energy: float) -> Array:
         """The main directions (k, d), of unit length: as many as hold this share of all squares.
 
         At least one, and never a whole basis, of which no vector would be outside.
@@ -57,7 +57,7 @@ class Sketch:
         return np.asarray(directions[: max(1, min(n, self.rows.shape[1] - 1))])
 
 
-def shrunk(rows: Array) -> tuple[Floats, int]:
+def shrink(rows: Array) -> tuple[Floats, int]:
     """Rows along the main directions, each shorter by what the middle one has, and how many.
 
     Half of the rows become free, since nothing is left of them.

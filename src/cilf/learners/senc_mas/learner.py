@@ -80,7 +80,7 @@ class SENCMaS(Learner):
         "features": check_features,
         "memory_size": validation.whole(0),
         "sketch_size": validation.whole(4),
-        **dict.fromkeys(["energy", "accepted_share"], validation.between(0.0, 1.0)),
+        **dict.fromkeys(["energy", "accepted_share"], validation.in_range(0.0, 1.0)),
         "calibration_size": validation.whole(1),
     }
 
@@ -168,7 +168,7 @@ class SENCMaS(Learner):
                 thresholds[label] = np.quantile(own, 1 - self.accepted_share)
         return thresholds
 
-    def _kept(self) -> tuple[Memory | None, Memory | None]:
+    def _memories(self) -> tuple[Memory | None, Memory | None]:
         return None, self._calibration
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
@@ -203,4 +203,4 @@ def mean_length(z: Floats) -> float:
 
 def similarities(rows: Array, sketch: Sketch, energy: float) -> Array:
     """Length of each row's projection on the main directions of a sketch, in float64."""
-    return np.asarray(np.linalg.norm(rows @ sketch.leading(energy).T, axis=1))
+    return np.asarray(np.linalg.norm(rows @ sketch.main_directions(energy).T, axis=1))
