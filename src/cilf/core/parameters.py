@@ -7,8 +7,9 @@ of the part ``detector``.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 from cilf.core import validation
 from cilf.errors import BadConfig
@@ -16,6 +17,9 @@ from cilf.errors import BadConfig
 SEPARATOR = "__"  # between the name of a part and that of its parameter, in Python
 DOT = "."  # the same, on the command line and in files
 NAME = "name"  # the key of a part's own name in JSON
+HEADING = "Parameters\n----------\n"  # of a docstring's section
+
+Owner = TypeVar("Owner", bound=type)
 
 
 class Parametrised(Protocol):
@@ -185,3 +189,44 @@ def describe(owner: object) -> str:
         if repr(values[name]) != repr(default)
     }
     return f"{type(owner).__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
+
+
+def inherit_descriptions(owner: Owner) -> Owner:
+    """Add the parameters that a class inherits to its docstring, as its bases describe them.
+
+    >>> class Base:
+    ...     '''A base.
+    ...
+    ...     Parameters
+    ...     ----------
+    ...     seed : int, default=0
+    ...         Seed of the weights.
+    ...     '''
+    >>> @inherit_descriptions
+    ... class Child(Base):
+    ...     '''A child.
+    ...
+    ...     Parameters
+    ...     ----------
+    ...     size : int, default=1
+    ...         Number of units.
+    ...     '''
+    >>> list(_describe_parameters(Child))
+    ['size', 'seed']
+    """
+    described: dict[str, str] = {}
+    for ancestor in owner.__mro__:
+        described = _describe_parameters(ancestor) | described
+    own = _describe_parameters(owner)
+    added = [text for name, text in described.items() if name not in own]
+    before, heading, after = inspect.cleandoc(owner.__doc__ or "").partition(HEADING)
+    section, gap, rest = after.partition("\n\n")
+    owner.__doc__ = before + heading + "\n".join([section, *added]) + gap + rest
+    return owner
+
+
+def _describe_parameters(owner: type) -> dict[str, str]:
+    """The entries of the section of parameters in a class's own docstring, by name."""
+    section = inspect.cleandoc(owner.__doc__ or "").partition(HEADING)[2].partition("\n\n")[0]
+    entries = re.split(r"\n(?=\w+ : )", section) if section else []
+    return {entry.partition(" ")[0]: entry for entry in entries}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from cilf.core import Detection, validation
-from cilf.core.parameters import Part
+from cilf.core.parameters import Part, inherit_descriptions
 from cilf.core.types import Array, Ints
 from cilf.learners.base import Arrays
 from cilf.learners.classifier import ONE_CLASS_ALONE, ClassifierLearner, Task
@@ -77,6 +77,7 @@ class Consolidation(Part):
         return earlier.renew(newest, self.decay)
 
 
+@inherit_descriptions
 @dataclass(kw_only=True, repr=False, eq=False)
 class DNNEWC(ClassifierLearner):
     """DNN-Base with elastic weight consolidation: important weights are held where they were.
@@ -88,28 +89,6 @@ class DNNEWC(ClassifierLearner):
     ----------
     consolidation : Consolidation, default=Consolidation()
         Penalty on moving important weights.
-    seed : int, default=0
-        Seed of everything that is random.
-    device : str, default="auto"
-        Device of the network: "auto", "cpu", "cuda", "cuda:1", ...
-    backbone : str or callable, default="auto"
-        Network that turns an instance into features: "mlp", "convnet", "resnet18", a pre-trained
-        one, or a function from the shape of an instance to a module. ``docs/methods/cilf.md`` lists
-        all names.
-    width : int or None, default=None
-        Number of channels (or units) of the backbone's first layer. None is its own default.
-    epochs : int, default=20
-        Number of passes over the data in the initial training.
-    update_epochs : int, default=15
-        Number of passes over the data in an update.
-    training : Training, default=Training()
-        Optimiser and batches; see :class:`cilf.nn.training.Training`.
-    accepted_share : float, default=0.95
-        Share of the held-out known instances whose novelty stays below the threshold.
-    calibration_size : int, default=20
-        Number of labelled instances of each class that are held out of training for the threshold.
-    memory_size : int, default=2000
-        Largest number of labelled instances that an update trains on again, with ``replay``.
     replay : bool, default=False
         Whether an update trains on a memory too. Without it only held-out instances are kept.
     clustering : NovelClustering, default=NovelClustering()

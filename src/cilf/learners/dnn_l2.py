@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from cilf.core import Detection, validation
+from cilf.core.parameters import inherit_descriptions
 from cilf.core.types import Array, Ints
 from cilf.learners.classifier import ONE_CLASS_ALONE, ClassifierLearner
 from cilf.learners.novel_clustering import NovelClustering
@@ -14,6 +15,7 @@ from cilf.nn.anchors import Anchors
 from cilf.nn.classifier import grow_head
 
 
+@inherit_descriptions
 @dataclass(kw_only=True, repr=False, eq=False)
 class DNNL2(ClassifierLearner):
     """DNN-Base with a penalty on the squared distance from the weights before an update.
@@ -22,28 +24,6 @@ class DNNL2(ClassifierLearner):
     ----------
     l2 : float, default=3.0
         Weight of the squared distance.
-    seed : int, default=0
-        Seed of everything that is random.
-    device : str, default="auto"
-        Device of the network: "auto", "cpu", "cuda", "cuda:1", ...
-    backbone : str or callable, default="auto"
-        Network that turns an instance into features: "mlp", "convnet", "resnet18", a pre-trained
-        one, or a function from the shape of an instance to a module. ``docs/methods/cilf.md`` lists
-        all names.
-    width : int or None, default=None
-        Number of channels (or units) of the backbone's first layer. None is its own default.
-    epochs : int, default=20
-        Number of passes over the data in the initial training.
-    update_epochs : int, default=15
-        Number of passes over the data in an update.
-    training : Training, default=Training()
-        Optimiser and batches; see :class:`cilf.nn.training.Training`.
-    accepted_share : float, default=0.95
-        Share of the held-out known instances whose novelty stays below the threshold.
-    calibration_size : int, default=20
-        Number of labelled instances of each class that are held out of training for the threshold.
-    memory_size : int, default=2000
-        Largest number of labelled instances that an update trains on again, with ``replay``.
     replay : bool, default=False
         Whether an update trains on a memory too. Without it only held-out instances are kept.
     clustering : NovelClustering, default=NovelClustering()

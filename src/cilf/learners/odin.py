@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from cilf.core import Detection, validation
+from cilf.core.parameters import inherit_descriptions
 from cilf.core.types import Array
 from cilf.learners.classifier import ClassifierLearner
 from cilf.learners.novel_clustering import NovelClustering
@@ -19,6 +20,7 @@ from cilf.nn.network import Network, as_tensor, to_numpy
 BATCH_SIZE = 512
 
 
+@inherit_descriptions
 @dataclass(kw_only=True, repr=False, eq=False)
 class ODIN(ClassifierLearner):
     """A convolutional classifier with ODIN's score, and k-means on what is novel.
@@ -33,28 +35,6 @@ class ODIN(ClassifierLearner):
         Temperature that the logits are divided by.
     epsilon : float, default=0.0014
         Length of the step, in deviations of the training data for each channel.
-    seed : int, default=0
-        Seed of everything that is random.
-    device : str, default="auto"
-        Device of the network: "auto", "cpu", "cuda", "cuda:1", ...
-    backbone : str or callable, default="auto"
-        Network that turns an instance into features: "mlp", "convnet", "resnet18", a pre-trained
-        one, or a function from the shape of an instance to a module. ``docs/methods/cilf.md`` lists
-        all names.
-    width : int or None, default=None
-        Number of channels (or units) of the backbone's first layer. None is its own default.
-    epochs : int, default=20
-        Number of passes over the data in the initial training.
-    update_epochs : int, default=15
-        Number of passes over the data in an update.
-    training : Training, default=Training()
-        Optimiser and batches; see :class:`cilf.nn.training.Training`.
-    accepted_share : float, default=0.95
-        Share of the held-out known instances whose novelty stays below the threshold.
-    calibration_size : int, default=20
-        Number of labelled instances of each class that are held out of training for the threshold.
-    memory_size : int, default=2000
-        Largest number of labelled instances that an update trains on again.
     clustering : NovelClustering, default=NovelClustering()
         Clustering of the novel instances; see
         :class:`cilf.learners.novel_clustering.NovelClustering`.

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from cilf.core import Detection, validation
+from cilf.core.parameters import inherit_descriptions
 from cilf.core.types import Array, Ints
 from cilf.errors import BadConfig
 from cilf.learners.base import Arrays
@@ -32,6 +33,7 @@ from cilf.nn.persistence import load_weights, weight_arrays
 GAN_WEIGHTS = "gan"  # the name of its weights in a file
 
 
+@inherit_descriptions
 @dataclass(kw_only=True, repr=False, eq=False)
 class CFO(ClassifierLearner):
     """A classifier with a class for "none of the known", learned from counterfactual images.
@@ -51,8 +53,6 @@ class CFO(ClassifierLearner):
         Number of passes over the data in the training on real and counterfactual images.
     open_learning_rate : float, default=0.001
         Learning rate of the training on real and counterfactual images.
-    seed : int, default=0
-        Seed of everything that is random.
     device : str, default="auto"
         Device of the networks: "auto", "cpu", "cuda", "cuda:1", ...
     backbone : str or callable, default="auto"
@@ -60,18 +60,6 @@ class CFO(ClassifierLearner):
         from the shape of an image to a module.
     width : int or None, default=None
         Number of channels of the backbone's first layer. None is its own default.
-    epochs : int, default=20
-        Number of passes over the data in the initial training.
-    update_epochs : int, default=15
-        Number of passes over the data in an update.
-    training : Training, default=Training()
-        Optimiser and batches; see :class:`cilf.nn.training.Training`.
-    accepted_share : float, default=0.95
-        Share of the held-out known instances whose novelty stays below the threshold.
-    calibration_size : int, default=20
-        Number of labelled instances of each class that are held out of training for the threshold.
-    memory_size : int, default=2000
-        Largest number of labelled instances that an update trains on again.
     clustering : NovelClustering, default=NovelClustering()
         Clustering of the novel instances; see
         :class:`cilf.learners.novel_clustering.NovelClustering`.

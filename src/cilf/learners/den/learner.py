@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from cilf.core import Detection, validation
+from cilf.core.parameters import inherit_descriptions
 from cilf.core.random import torch_generator
 from cilf.core.types import Array, Ints
 from cilf.learners.base import Arrays
@@ -23,6 +24,7 @@ from cilf.nn import training
 from cilf.nn.network import Network, backbone_features, to_numpy
 
 
+@inherit_descriptions
 @dataclass(kw_only=True, repr=False, eq=False)
 class DEN(ClassifierLearner):
     """A classifier whose last layers grow with the classes, and whose old outputs do not change.
@@ -37,29 +39,9 @@ class DEN(ClassifierLearner):
     ----------
     expansion : Expansion, default=Expansion()
         Hidden layers, and how they grow.
-    seed : int, default=0
-        Seed of everything that is random.
-    device : str, default="auto"
-        Device of the network: "auto", "cpu", "cuda", "cuda:1", ...
-    backbone : str or callable, default="auto"
-        Network that turns an instance into features: "mlp", "convnet", "resnet18", a pre-trained
-        one, or a function from the shape of an instance to a module. ``docs/methods/cilf.md`` lists
-        all names.
-    width : int or None, default=None
-        Number of channels (or units) of the backbone's first layer. None is its own default.
-    epochs : int, default=20
-        Number of passes over the data in the initial training.
     update_epochs : int, default=100
         Largest number of passes over the data in each step of an update, and in the step of ``fit``
         that makes weights zero.
-    training : Training, default=Training()
-        Optimiser and batches; see :class:`cilf.nn.training.Training`.
-    accepted_share : float, default=0.95
-        Share of the held-out known instances whose novelty stays below the threshold.
-    calibration_size : int, default=20
-        Number of labelled instances of each class that are held out of training for the threshold.
-    memory_size : int, default=2000
-        Largest number of labelled instances that an update trains on again, with ``replay``.
     replay : bool, default=False
         Whether an update trains on a memory too. Without it only held-out instances are kept.
     clustering : NovelClustering, default=NovelClustering()

@@ -14,6 +14,7 @@ from cilf.clustering.kmeans import fill_empty
 from cilf.clustering.novel_clusters import novel_shares
 from cilf.core import Detection, validation
 from cilf.core.distances import squared_distances
+from cilf.core.parameters import inherit_descriptions
 from cilf.core.random import derive_seed, torch_generator
 from cilf.core.types import Array, Floats, Ints
 from cilf.learners.classifier import ClassifierLearner
@@ -31,6 +32,7 @@ class _Clusters(NamedTuple):
     assignment: Ints  # (n,) no cluster is empty
 
 
+@inherit_descriptions
 @dataclass(kw_only=True, repr=False, eq=False)
 class DTC(ClassifierLearner):
     """Deep transfer clustering of whole windows: clusters of uncertain instances are novel.
@@ -47,28 +49,6 @@ class DTC(ClassifierLearner):
         Estimation of the number of novel classes.
     least_novel_share : float, default=0.25
         Share of uncertain instances above which a cluster is a novel class.
-    seed : int, default=0
-        Seed of everything that is random.
-    device : str, default="auto"
-        Device of the network: "auto", "cpu", "cuda", "cuda:1", ...
-    backbone : str or callable, default="auto"
-        Network that turns an instance into features: "mlp", "convnet", "resnet18", a pre-trained
-        one, or a function from the shape of an instance to a module. ``docs/methods/cilf.md`` lists
-        all names.
-    width : int or None, default=None
-        Number of channels (or units) of the backbone's first layer. None is its own default.
-    epochs : int, default=20
-        Number of passes over the data in the initial training.
-    update_epochs : int, default=15
-        Number of passes over the data in an update.
-    training : Training, default=Training()
-        Optimiser and batches; see :class:`cilf.nn.training.Training`.
-    accepted_share : float, default=0.95
-        Share of the held-out known instances whose novelty stays below the threshold.
-    calibration_size : int, default=20
-        Number of labelled instances of each class that are held out of training for the threshold.
-    memory_size : int, default=2000
-        Largest number of labelled instances that an update trains on again.
 
     Attributes
     ----------

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from cilf.core import Detection, validation
-from cilf.core.parameters import Part
+from cilf.core.parameters import Part, inherit_descriptions
 from cilf.core.types import Array, Ints
 from cilf.learners.base import Arrays
 from cilf.learners.classifier import ONE_CLASS_ALONE, ClassifierLearner, Task, compute_outputs
@@ -53,6 +53,7 @@ class Transfer(Part):
             yield earlier.make_pull(network, self.l2)
 
 
+@inherit_descriptions
 @dataclass(kw_only=True, repr=False, eq=False)
 class IMMMean(ClassifierLearner):
     """Incremental moment matching by the mean: it predicts with the mean weights of all tasks.
@@ -67,28 +68,6 @@ class IMMMean(ClassifierLearner):
         gives all tasks the same share.
     transfer : Transfer, default=Transfer()
         What holds a task near the weights of the last one.
-    seed : int, default=0
-        Seed of everything that is random.
-    device : str, default="auto"
-        Device of the network: "auto", "cpu", "cuda", "cuda:1", ...
-    backbone : str or callable, default="auto"
-        Network that turns an instance into features: "mlp", "convnet", "resnet18", a pre-trained
-        one, or a function from the shape of an instance to a module. ``docs/methods/cilf.md`` lists
-        all names.
-    width : int or None, default=None
-        Number of channels (or units) of the backbone's first layer. None is its own default.
-    epochs : int, default=20
-        Number of passes over the data in the initial training.
-    update_epochs : int, default=15
-        Number of passes over the data in an update.
-    training : Training, default=Training()
-        Optimiser and batches; see :class:`cilf.nn.training.Training`.
-    accepted_share : float, default=0.95
-        Share of the held-out known instances whose novelty stays below the threshold.
-    calibration_size : int, default=20
-        Number of labelled instances of each class that are held out of training for the threshold.
-    memory_size : int, default=2000
-        Largest number of labelled instances that an update trains on again, with ``replay``.
     replay : bool, default=False
         Whether an update trains on a memory too. Without it only held-out instances are kept.
     clustering : NovelClustering, default=NovelClustering()
@@ -161,6 +140,7 @@ class IMMMean(ClassifierLearner):
         self._tasks = MergedTasks.restore(arrays, self._network, self._n_updates, plain["alpha"])
 
 
+@inherit_descriptions
 @dataclass(kw_only=True, repr=False, eq=False)
 class IMMMode(ClassifierLearner):
     """Incremental moment matching by the mode: a weight counts by its importance to each task.
@@ -177,28 +157,6 @@ class IMMMode(ClassifierLearner):
         What holds a task near the weights of the last one.
     fisher_size : int or None, default=500
         Largest number of instances of a window that the importance is measured on. None uses all.
-    seed : int, default=0
-        Seed of everything that is random.
-    device : str, default="auto"
-        Device of the network: "auto", "cpu", "cuda", "cuda:1", ...
-    backbone : str or callable, default="auto"
-        Network that turns an instance into features: "mlp", "convnet", "resnet18", a pre-trained
-        one, or a function from the shape of an instance to a module. ``docs/methods/cilf.md`` lists
-        all names.
-    width : int or None, default=None
-        Number of channels (or units) of the backbone's first layer. None is its own default.
-    epochs : int, default=20
-        Number of passes over the data in the initial training.
-    update_epochs : int, default=15
-        Number of passes over the data in an update.
-    training : Training, default=Training()
-        Optimiser and batches; see :class:`cilf.nn.training.Training`.
-    accepted_share : float, default=0.95
-        Share of the held-out known instances whose novelty stays below the threshold.
-    calibration_size : int, default=20
-        Number of labelled instances of each class that are held out of training for the threshold.
-    memory_size : int, default=2000
-        Largest number of labelled instances that an update trains on again, with ``replay``.
     replay : bool, default=False
         Whether an update trains on a memory too. Without it only held-out instances are kept.
     clustering : NovelClustering, default=NovelClustering()
