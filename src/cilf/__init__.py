@@ -1,7 +1,8 @@
 """Class-incremental learning on unlabelled streams.
 
-Learn some classes, watch a stream, find the instances of classes nobody told you about (several
-at once, and how many), ask a person for names, learn them, and do not forget the old ones.
+A learner is fitted on some classes. In unlabelled windows it finds instances of novel classes and
+estimates how many there are. A person answers queries, and an update learns the new labels without
+forgetting the old classes.
 """
 
 from importlib.metadata import version
@@ -17,7 +18,7 @@ __version__ = version("cilf")
 
 
 def __getattr__(name: str) -> Any:
-    """Import the learners when first asked for: torch, which they need, takes seconds to load."""
+    """Import the learners at their first use, since torch takes seconds to load."""
     if name not in __all__:
         raise AttributeError(f"module 'cilf' has no attribute {name!r}")
     from cilf import learners

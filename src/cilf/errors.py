@@ -1,17 +1,17 @@
-"""The exceptions users catch: one root, three reasons."""
+"""The exceptions of cilf and their common root."""
 
 
 class CilfError(Exception):
-    """Root of every error cilf raises on purpose: catch this one to catch them all."""
+    """Root of all exceptions that cilf raises on purpose."""
 
 
 class BadInput(CilfError, ValueError):
-    """Data, labels or files that cannot be used; the message names the argument and the remedy."""
+    """Data, labels or files cannot be used. The message names the argument and the remedy."""
 
 
 class BadConfig(CilfError, ValueError):
-    """A name, parameter or option that cannot be used; the message names the nearest known one."""
+    """A name, parameter or option cannot be used. The message names the nearest known one."""
 
 
 class NotFitted(CilfError, ValueError, AttributeError):
-    """A learner was asked for something only a fitted one can give."""
+    """A method that needs a fitted learner was called before ``fit``."""

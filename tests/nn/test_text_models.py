@@ -115,5 +115,5 @@ def test_pooling_is_named_alike_by_every_version_of_the_library() -> None:
     new = {"pooling_mode": ("cls", "mean_sqrt_len_tokens")}
     for config in (flags, new):
         step = SimpleNamespace(get_config_dict=lambda config=config: config)
-        assert text_models._pooling(step) == ["cls", "mean_sqrt_len"]
-    assert text_models._pooling(nn.Identity()) == []
+        assert text_models._pooling_modes(step) == ["cls", "mean_sqrt_len"]
+    assert text_models._pooling_modes(nn.Identity()) == []

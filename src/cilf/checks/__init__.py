@@ -61,9 +61,10 @@ CHECKS: dict[str, Check] = {
 
 
 def check_learner(learner: Learner) -> None:
-    """Run every check; the learner itself is only cloned, never fitted.
+    """Run every check on clones of the learner.
 
-    The first failure raises; a failure that is declared does not, but its absence does.
+    The first failure raises ``CheckFailed``. A check that the learner declares in
+    ``expected_failures`` must fail; if it passes, that raises ``CheckFailed``, too.
     """
     for name in learner.expected_failures:
         validation.one_of("check in expected_failures", name, CHECKS)
@@ -72,7 +73,7 @@ def check_learner(learner: Learner) -> None:
 
 
 def run_check(name: str, learner: Learner) -> None:
-    """Run one check; a declared failure must happen.
+    """Run one check. If its failure is declared, it must fail.
 
     >>> from cilf.learners.iforest import IForest
     >>> run_check("n_novel_is_respected", IForest(n_estimators=20))

@@ -1,4 +1,4 @@
-"""A learner can be made, copied and asked as scikit-learn's estimators can."""
+"""Checks of the interface: a learner behaves as scikit-learn's estimators do."""
 
 from __future__ import annotations
 

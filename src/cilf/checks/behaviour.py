@@ -1,4 +1,4 @@
-"""A learner finds the novel class, learns it, keeps the old ones, and is then at ease with it."""
+"""Checks of behaviour: a learner finds a novel class, learns it and keeps the old classes."""
 
 from __future__ import annotations
 

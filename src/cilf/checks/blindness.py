@@ -1,4 +1,4 @@
-"""A learner uses the labels it was given, and no truth that the query never revealed."""
+"""The check that a learner uses no label that the query did not reveal."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from cilf.core.types import Array
 from cilf.learners.base import Learner
 
 
-class Overheard(np.ndarray[Any, Any]):
-    """Instances that carry the truth about themselves, for a learner that cheats."""
+class LeakyInstances(np.ndarray[Any, Any]):
+    """Instances that carry labels which a learner must not read."""
 
     truth: Array
 
 
 @check
 def check_blind_to_hidden_truth(learner: Learner) -> None:
-    """Instances that carry a (wrong) truth with them are judged as those that carry none."""
+    """Labels that are attached to the instances of a window do not change the result."""
     data = task()
-    overheard = data._replace(window=_attach_truth(data.window), fresh=_attach_truth(data.fresh))
-    blind, tempted = keep_trial(learner), run_trial(learner, overheard, generators=987654321)
+    with_truth = data._replace(window=_attach_truth(data.window), fresh=_attach_truth(data.fresh))
+    blind, tempted = keep_trial(learner), run_trial(learner, with_truth, generators=987654321)
     when = "when truth that was never queried is within reach"
     require_same_detection(blind.found, tempted.found, when)
     require_same_detection(blind.found_later, tempted.found_later, when)
@@ -34,7 +34,7 @@ def check_blind_to_hidden_truth(learner: Learner) -> None:
 
 
 def _attach_truth(labelled: Labelled) -> Labelled:
-    """The same instances, with the labels of others whispered into them."""
-    instances = labelled.X.view(Overheard).copy()  # owns its memory: plain views lead back to it
+    """Attach wrong labels to the instances."""
+    instances = labelled.X.view(LeakyInstances).copy()  # copied: it is the base of its views
     instances.truth = labelled.y[::-1]
     return Labelled(instances, labelled.y)

@@ -1,4 +1,4 @@
-"""What a check is: a function of an unfitted learner that returns, or raises ``CheckFailed``."""
+"""A check is a function of an unfitted learner that returns or raises ``CheckFailed``."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ Check = Callable[[Learner], None]
 
 
 class CheckFailed(AssertionError):
-    """A learner does not keep its contract; the message names the check and what was seen."""
+    """A learner breaks its contract. The message names the check and what it observed."""
 
 
 def check(function: Check) -> Check:
-    """Make whatever goes wrong inside a check a ``CheckFailed`` that says which check it was."""
+    """Turn every exception inside a check into a ``CheckFailed`` that names the check."""
 
     @functools.wraps(function)
     def named_check(learner: Learner) -> None:
@@ -31,11 +31,11 @@ def check(function: Check) -> Check:
 
 
 def name_of(function: Check) -> str:
-    """The name a check goes by: its function's, without the prefix."""
+    """The name of a check: the name of its function without the prefix ``check_``."""
     return function.__name__.removeprefix("check_")
 
 
 def require(holds: bool, seen: str) -> None:
-    """Fail the check that is running, with what was seen, unless ``holds``."""
+    """Fail the current check with the message ``seen`` unless ``holds``."""
     if not holds:
         raise AssertionError(seen)

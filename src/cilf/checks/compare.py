@@ -1,4 +1,4 @@
-"""What a learner is and what it says, in a form that can be compared byte for byte."""
+"""Exact comparison of the states and the results of learners."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ State = dict[str, Any]
 
 
 def state_of(learner: Learner) -> State:
-    """Everything a learner has learned, as plain values."""
+    """The state of a fitted learner as plain values."""
     arrays, plain = learner._get_state()
     about = learner._describe()
     del about["parameters"]  # not learned
@@ -31,33 +31,33 @@ def state_of(learner: Learner) -> State:
 
 
 def require_same_state(before: State, learner: Learner, when: str) -> None:
-    """The learner is as it was."""
+    """Fail unless the learner still has the state ``before``."""
     after = state_of(learner)
     changed = [part for part in before if before[part] != after[part]]
     require(not changed, f"the learner's state ({', '.join(changed)}) was changed by {when}")
 
 
 def require_same_detection(one: Detection, other: Detection, when: str) -> None:
-    """Two detections say the same, exactly."""
+    """Fail unless two detections are exactly equal."""
     for name in ("novelty", "label", "cluster", "n_novel", "embedding"):
         same = _bytes(getattr(one, name)) == _bytes(getattr(other, name))
         require(same, f"detect gives another {name} {when}")
 
 
 def require_same(one: Any, other: Any, what: str) -> None:
-    """Two arrays are equal, exactly."""
+    """Fail unless two arrays are exactly equal."""
     require(_bytes(one) == _bytes(other), f"{what} gives something else")
 
 
 def _bytes(value: Any) -> tuple[str, tuple[int, ...], bytes]:
-    """A value so that it equals itself, NaN too: that it is finite is another check's matter."""
+    """A value in a form in which NaN equals NaN."""
     array = np.asarray(value)
     return array.dtype.str, array.shape, array.tobytes()
 
 
 @contextmanager
 def disturbed_generators(seed: int) -> Iterator[None]:
-    """Have the global generators of numpy, torch and Python where no learner would put them."""
+    """Seed the global generators inside the block, and restore them after it."""
     before = np.random.get_state(), torch.get_rng_state(), random.getstate()  # noqa: NPY002
     try:
         np.random.seed(seed)  # noqa: NPY002

@@ -1,7 +1,7 @@
 """Small embedded data for the checks: handwritten digits, three known classes, two novel ones.
 
-0, 4 and 6 are known, 2 and 3 are novel: a pair of tasks that every reasonable method solves.
-Every call makes new arrays, so that a check can spoil what it got.
+The digits 0, 4 and 6 are known, 2 and 3 are novel. Every reasonable method solves this task. Every
+call makes new arrays, so that a check may change them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NOVEL, LATER = 2, 3
 
 
 class Task(NamedTuple):
-    """One small problem in the order a stream would bring it."""
+    """A small task: the data of a stream with two updates."""
 
     initial: Labelled  # known classes, to fit on
     window: Labelled  # known classes and the novel one, to detect in
@@ -42,7 +42,7 @@ def task(form: str = "images") -> Task:
 
 
 def forms(learner: Learner) -> list[str]:
-    """The forms of input this learner serves."""
+    """The forms of input that the learner takes."""
     return ["images", "vectors"] if learner.takes_vectors else ["images"]
 
 

@@ -1,4 +1,4 @@
-"""Small and extreme inputs that real streams bring."""
+"""Checks of small and extreme inputs that real streams contain."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cilf.learners.base import Learner
 
 @check
 def check_read_only_inputs(learner: Learner) -> None:
-    """Arrays that cannot be written to (memory maps, columns of tables) are taken silently."""
+    """Read-only arrays, such as memory maps, are accepted without a warning."""
     data = task()
     for array in (array for part in data for array in part):
         array.setflags(write=False)
@@ -46,11 +46,11 @@ def check_window_of_novel_instances(learner: Learner) -> None:
 
 @check
 def check_window_of_equal_instances(learner: Learner) -> None:
-    """A window may hold one instance many times, and is still split as often as told."""
+    """A window may hold one instance many times. It is still split into ``n_novel`` clusters."""
     X = np.repeat(task().answers.X[:1], 6, axis=0)
     found = fit_copy(learner).detect(X, n_novel=2)
     require_well_formed(found, len(X))
-    require(found.n_novel == 2, f"asked for 2 novel classes, n_novel is {found.n_novel}")
+    require(found.n_novel == 2, f"n_novel is {found.n_novel}, 2 was given")
 
 
 @check
@@ -78,7 +78,7 @@ def check_update_with_known_classes(learner: Learner) -> None:
 
 @check
 def check_update_with_undetected_class(learner: Learner) -> None:
-    """An update may bring a class that no window ever showed, beside others."""
+    """An update may bring a class that was in no window."""
     data = task()
     X = np.concatenate([data.answers.X, data.later.X, data.initial.X[:5]])
     y = np.concatenate([data.answers.y, data.later.y, data.initial.y[:5]])
@@ -89,7 +89,7 @@ def check_update_with_undetected_class(learner: Learner) -> None:
 
 @check
 def check_constant_features(learner: Learner) -> None:
-    """Features (or whole borders of images) that never vary do no harm."""
+    """Features that never vary, such as the borders of images, do no harm."""
     for form in forms(learner):
         data = task(form)
         for X in (data.initial.X, data.window.X):

@@ -1,4 +1,4 @@
-"""What a learner says is well-formed, and does not depend on how it is asked."""
+"""Checks of output: results are well-formed, and do not depend on batches or on class names."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def check_detection_is_well_formed(learner: Learner) -> None:
 
 
 def require_well_formed(found: Detection, n: int) -> None:
-    """The parts of a detection of ``n`` instances fit together."""
+    """Fail unless the fields of a detection of ``n`` instances fit together."""
     for name in ("novelty", "label", "cluster", "is_novel"):
         shape = getattr(found, name).shape
         require(shape == (n,), f"{name} has shape {shape} for {n} instances")
@@ -80,14 +80,14 @@ def _require_vectors(embedding: Array, n: int) -> None:
 
 @check
 def check_n_novel_is_respected(learner: Learner) -> None:
-    """Asked for k novel classes, detect gives k clusters that are not empty."""
+    """detect with ``n_novel=k`` gives k clusters, none of them empty."""
     X = task().window.X
     learner = fit_copy(learner)
     for k in (0, 1, 3):
         found = learner.detect(X, n_novel=k)
-        require(found.n_novel == k, f"asked for {k} novel classes, n_novel is {found.n_novel}")
+        require(found.n_novel == k, f"n_novel is {found.n_novel}, {k} was given")
         filled = len(set(found.cluster.tolist()) - {-1})
-        require(filled == k, f"asked for {k} novel classes, {filled} clusters have members")
+        require(filled == k, f"{filled} clusters have members, n_novel={k} was given")
 
 
 @check
@@ -128,7 +128,7 @@ def _require_classes(learner: Learner, expected: list[int]) -> None:
 
 @check
 def check_remembered_was_told(learner: Learner) -> None:
-    """What a learner remembers, before and after an update, is what it was told."""
+    """The instances that a learner remembers have the labels that it was given."""
     data, learner = task(), fit_copy(learner)
     parts = zip((*data.initial.X, *data.answers.X), (*data.initial.y, *data.answers.y), strict=True)
     told = {X.tobytes(): y.item() for X, y in parts}
@@ -158,7 +158,7 @@ def check_labels_are_names(learner: Learner) -> None:
 
 
 def _answers(learner: Learner, names: Mapping[int, int | str]) -> dict[str, list[int]]:
-    """What a learner says that knows the classes by these names, with the names taken back."""
+    """The results of a learner with other class names, under the original names."""
     data = task()
     digit = {name: label for label, name in names.items()}
     learner.fit(data.initial.X, [names[label] for label in data.initial.y])

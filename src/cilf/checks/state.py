@@ -1,4 +1,4 @@
-"""A learner changes when it is told to, in a way that can be repeated, and in no other."""
+"""Checks of state: only fit, update and rename change a learner, in a repeatable way."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def check_inputs_stay(learner: Learner) -> None:
 
 @check
 def check_generators_untouched(learner: Learner) -> None:
-    """The global random generators are, after every method, where they were before."""
+    """No method changes the state of the global random generators."""
     moved = keep_trial(learner).moved_generators
     require(not moved, f"the global generator of {' and '.join(moved)} was moved")
 
 
 @check
 def check_same_seed_same_result(learner: Learner) -> None:
-    """Two learners with one seed do the same, wherever the global generators stand."""
+    """Two learners with one seed give equal results for any state of the global generators."""
     one, other = keep_trial(learner), run_trial(learner, task(), generators=54321)
     require_same_detection(one.found, other.found, "the second time, with the same seed")
     require_same(one.predicted, other.predicted, "predict with the same seed")
@@ -70,7 +70,7 @@ def check_same_seed_same_result(learner: Learner) -> None:
 
 @check
 def check_inputs_not_aliased(learner: Learner) -> None:
-    """What happens to X and y after fit and update does not reach the learner."""
+    """A change of X or y after fit or update does not change the learner."""
     data = task()
     learner = clone(learner)
     learner.fit(*data.initial)
@@ -101,7 +101,7 @@ def check_saved_goes_on_the_same(learner: Learner) -> None:
 
 
 def save_and_load(learner: Learner) -> Learner:
-    """What ``load`` makes of the learner after ``save``; its own functions are handed in again."""
+    """Save the learner and load it again. Parameters that are functions are passed to ``load``."""
     own = {name: value for name, value in learner.get_params().items() if callable(value)}
     with tempfile.TemporaryDirectory() as folder:
         learner.save(folder)
@@ -110,7 +110,7 @@ def save_and_load(learner: Learner) -> Learner:
 
 @check
 def check_rename_changes_names_only(learner: Learner) -> None:
-    """rename returns self; order, predictions and what comes later stay, here and when saved."""
+    """rename returns self and changes the names of classes only, also after a save."""
     data = task()
     plain, renamed = fit_copy(learner), fit_copy(learner)
     other = {label: label + 100 for label in plain.classes_.tolist()[1:]}
@@ -133,7 +133,7 @@ def _rename(labels: Array, names: dict[int, int]) -> Array:
 
 @check
 def check_memory_is_bounded(learner: Learner) -> None:
-    """Updates with known classes stop making the state larger (`memory_size` is the bound)."""
+    """The state stops growing under updates with known classes."""
     learner = clone(learner)
     if "memory_size" in learner.parameter_names():
         learner.set_params(memory_size=MEMORY_SIZE)

@@ -1,4 +1,4 @@
-"""A trial of a learner: its results, and what it changed on the way.
+"""A trial of a learner: its results, and what its methods changed.
 
 A trial makes the expensive calls, so that most checks share one.
 """

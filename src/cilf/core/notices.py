@@ -1,4 +1,4 @@
-"""Notices: lines that a person should read once, on what was chosen or left out for them.
+"""Notices: lines that a person should read once, about choices made for them.
 
 They go to the logger ``cilf``, which prints them on standard error by default::
 

@@ -23,7 +23,7 @@ Owner = TypeVar("Owner", bound=type)
 
 
 class Parametrised(Protocol):
-    """What has parameters: a learner or a part.
+    """A learner or a part: an object with parameters.
 
     Class attributes:
         domains: the check of each parameter that needs one.
@@ -86,7 +86,7 @@ def get_params(owner: object, deep: bool) -> dict[str, Any]:
 
 
 def resolve_changes(owner: Parametrised, title: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """New values of the owner's own parameters; an unknown name is answered with the nearest.
+    """New values of the owner's own parameters. The error for an unknown name suggests the nearest.
 
     A part is changed by its parameters (``part__name=value``, or ``part={"name": value}``), or
     replaced by a part or by the name of one.
@@ -116,7 +116,7 @@ def _change_part(
     value: str | Mapping[str, Any],
     part: Part | None = None,
 ) -> Part:
-    """The part that a name or a mapping means, which starts from this part or the owner's."""
+    """The part that a name or a mapping describes, based on ``part`` or on the owner's part."""
     part = part or getattr(owner, name)
     changes = {NAME: value} if isinstance(value, str) else dict(value)
     if NAME in changes:
@@ -126,7 +126,7 @@ def _change_part(
 
 
 def check_params(owner: Parametrised, within: str = "") -> None:
-    """Refuse parameters that cannot work, those of parts too."""
+    """Refuse invalid parameters, also of parts."""
     for name, check in owner.domains.items():
         check(within + name, getattr(owner, name))
     for name, default in defaults(type(owner)).items():
@@ -156,7 +156,7 @@ def _plain(owner: Parametrised, name: str, value: Any) -> Any:
 
 
 def flatten(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Changes as files and the command line write them, in scikit-learn's names.
+    """Translate changes from files and the command line into scikit-learn's names.
 
     >>> flatten({"epochs": 5, "detector.k_max": 8, "training": {"clip": None}})
     {'epochs': 5, 'detector__k_max': 8, 'training__clip': None}
@@ -181,7 +181,7 @@ def to_dotted(name: str) -> str:
 
 
 def describe(owner: object) -> str:
-    """The constructor call, with what differs from the defaults."""
+    """The constructor call with the parameters that differ from their defaults."""
     values = get_params(owner, deep=False)
     changed = {
         name: values[name]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # data are loaded without torch, which takes seconds to impor
 
 
 def _entropy(seed: int, purpose: tuple[str | int, ...]) -> list[int]:
-    """The numbers to seed from; their count is one of them, since trailing zeros do not count."""
+    """The numbers to seed from. Their count is one of them, since numpy ignores trailing zeros."""
     words = [zlib.crc32(p.encode()) if isinstance(p, str) else int(p) for p in purpose]
     return [seed, len(words), *words]
 

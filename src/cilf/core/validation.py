@@ -224,7 +224,7 @@ def number(name: str, value: Any, *, least: float = -math.inf, most: float = mat
 
 
 def _range(least: float, most: float) -> str:
-    """In words: infinite ends are none.
+    """A range in words.
 
     >>> _range(0, 1), _range(0, math.inf), _range(-math.inf, math.inf)
     ('from 0 to 1', 'from 0 on, not infinite', 'that is not infinite')
@@ -242,7 +242,7 @@ def _float(value: Any) -> float:
 
 
 def flag(name: str, value: Any) -> bool:
-    """``value`` if it is true or false, not something that merely counts as one."""
+    """``value`` if it is a bool; 0 and 1 are refused."""
     if isinstance(value, bool | np.bool_):
         return bool(value)
     raise BadConfig(f"{name} is {value!r}: give true or false.")
@@ -292,7 +292,7 @@ def number_or(known: Iterable[str], *, least: float, most: float = math.inf) -> 
 
 
 def optional(check: Check) -> Check:
-    """The same check, which None passes."""
+    """The same check, but None passes it."""
     return lambda name, value: None if value is None else check(name, value)
 
 

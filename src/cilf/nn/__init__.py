@@ -1,4 +1,5 @@
-"""Networks and the mechanics learners share: each part once, none of them knowing a method.
+"""Networks and training that several learners share.
 
-Backbones, losses, prototypes, memory and the one training loop. They get arrays and tensors.
+The modules hold backbones, losses, prototypes, memory and the one training loop. They take arrays
+and tensors, and know no learner.
 """

@@ -1,4 +1,4 @@
-"""Weights that a network had, to hold it near them: what update methods remember by."""
+"""Anchors: earlier weights of a network that an update holds the network near."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LARGEST = 1e30  # strength of a pull: it ends at the anchor of all that matters
 class Anchors:
     """Weights by name, and how much each of them matters.
 
-    A network may have grown since: outputs that came later have no anchor.
+    Outputs that the network got later have no anchor.
     """
 
     weights: Mapping[str, Tensor]
@@ -31,7 +31,7 @@ class Anchors:
         return cls(weights, importance)
 
     def distance(self, network: nn.Module) -> Tensor:
-        """Sum of the squared distances of all anchored weights, by importance.
+        """Sum of the squared distances of all weights from their anchors, weighted by importance.
 
         >>> layer = nn.Linear(2, 1)
         >>> anchors = Anchors.of(layer)
@@ -48,11 +48,11 @@ class Anchors:
 
     @torch.no_grad()
     def pull(self, network: nn.Module, strength: float) -> None:
-        """Move each weight to where ``strength`` times ``distance``, and half the square of its
-        way there, are least together.
+        """Move the weights towards their anchors by a proximal step.
 
-        A step along the gradient of the distance overshoots once ``2 * strength`` is above 1, and
-        runs away above 2. This one, the proximal step, ends at the anchor for any strength.
+        The step minimises ``strength * distance`` plus half the squared length of the step. A step
+        along the gradient overshoots if ``2 * strength`` is above 1, and diverges above 2. The
+        proximal step never goes beyond the anchor.
 
         >>> layer = nn.Linear(2, 1, bias=False)
         >>> anchors = Anchors({"weight": torch.tensor([[1.0, 1.0]])})
@@ -71,11 +71,10 @@ class Anchors:
         return lambda step: self.pull(network, weight * step)
 
     def combine(self, later: Anchors) -> Anchors:
-        """Anchors whose distance is that of these and of ``later`` ones together.
+        """Anchors whose distance is the sum of both distances, but for a constant.
 
-        It differs from the sum of the two by a constant: a sum of two parabolas is one, whose
-        lowest point is the mean of theirs, by importance. The later anchors may be of a network
-        that has grown.
+        Each anchor is the mean of both, weighted by importance. The network of the later anchors
+        may have grown.
 
         >>> one, three = (
         ...     Anchors({"w": torch.tensor([at])}, {"w": torch.tensor([matters])})
@@ -94,7 +93,7 @@ class Anchors:
         return Anchors(weights, sums)
 
     def renew(self, later: Anchors, decay: float = 1.0) -> Anchors:
-        """The ``later`` anchors; what has mattered until then goes on, times ``decay``."""
+        """The ``later`` anchors. The earlier importance is added, times ``decay``."""
         sums = {}
         for name, anchor in later.weights.items():
             before = self._importance(name) if name in self.weights else None
@@ -138,7 +137,7 @@ class Anchors:
 
 
 def _corner(anchor: Tensor) -> tuple[slice, ...]:
-    """Where the anchored weights are in a tensor that may have grown."""
+    """The place of the anchored weights in a tensor that may have grown."""
     return tuple(slice(n) for n in anchor.shape)
 
 

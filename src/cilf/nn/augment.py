@@ -34,7 +34,7 @@ def random_flip(x: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def random_shift_flip(x: Tensor, generator: torch.Generator) -> Tensor:
-    """Both."""
+    """Shift each image, and mirror it with probability one half."""
     return random_flip(random_shift(x, generator), generator)
 
 
@@ -46,7 +46,7 @@ AUGMENTATIONS: dict[str, Augmentation] = {
 
 
 def make_augmentation(name: str | None, x: Tensor) -> Augmentation | None:
-    """The named augmentation, or None when none is asked for or ``x`` holds no images."""
+    """The named augmentation. None if ``name`` is None or ``x`` holds no images."""
     if name is None:
         return None
     chosen = AUGMENTATIONS[validation.one_of("augmentation", name, AUGMENTATIONS)]

@@ -98,7 +98,7 @@ def make_backbone(
 ) -> nn.Module:
     """The module for instances of this shape; "auto" is mlp for vectors, convnet for images.
 
-    A frozen network has made vectors of the instances before; on top of it comes an mlp.
+    The output of a frozen network is vectors, so its backbone is an mlp.
     """
     if callable(backbone):
         return _own(backbone, shape)

@@ -10,10 +10,10 @@ from cilf.core.types import Ints
 
 
 def padded_batches(rows: Ints, size: int) -> Iterator[tuple[Ints, int]]:
-    """Batches of exactly ``size`` row numbers, and how many of each count: the rest is filling.
+    """Batches of exactly ``size`` row numbers, each with the number of rows that are not padding.
 
-    Sums of floats depend a little on the shape of what is computed at once; with batches of one
-    size an instance gets the same features alone and among others.
+    Rounding depends on the shape of a batch. In batches of one size an instance gets the same
+    features alone and among others.
 
     >>> [(batch.tolist(), n) for batch, n in padded_batches(np.arange(5), 3)]
     [([0, 1, 2], 3), ([3, 4, 3], 2)]

@@ -1,4 +1,4 @@
-"""A network as a classifier: its head gives one logit for each class, and grows with them."""
+"""A network as a classifier. Its head gives one logit for each class and grows with the classes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Features are computed once, and kept on disk under a hash of the instance they belong to.
+"""A cache of features on disk, under a hash of the instance that they belong to.
 
-There is one file for each network and version of its weights. It is a convenience: when it
-cannot be read or written, features are computed without it.
+There is one file for each network and version of its weights. If the file cannot be read or
+written, features are computed without it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _key(instance: Array | str) -> bytes:
 
 
 def _portions(rows: dict[bytes, int], X: Array) -> Iterator[list[bytes]]:
-    """The keys in portions; texts by length, since those of like length share a batch."""
+    """The keys in portions. Texts are sorted by length, since a batch holds texts of one length."""
     keys = list(rows)
     if X.ndim == 1:
         keys.sort(key=lambda key: len(X[rows[key]]))
@@ -71,7 +71,7 @@ def _portions(rows: dict[bytes, int], X: Array) -> Iterator[list[bytes]]:
 
 
 class _Store:
-    """Features in a file, as long as nothing goes wrong with it; after that it holds nothing."""
+    """Features in a file. After an error of the file the store is empty."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -114,7 +114,7 @@ class _Store:
         self._try(write, None)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(sqlite3.Error):
@@ -150,7 +150,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _allow_readers_beside_a_writer(connection: sqlite3.Connection) -> None:
-    """Set the journal mode; SQLite itself does not wait when two processes do so at once."""
+    """Set the journal mode. SQLite does not wait if two processes set it at once, so this does."""
     give_up = time.monotonic() + PATIENCE
     while True:
         try:

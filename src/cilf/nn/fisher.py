@@ -1,4 +1,4 @@
-"""How much each weight matters to what a classifier says: the diagonal of its Fisher matrix."""
+"""The importance of each weight of a classifier: the diagonal of its Fisher matrix."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ def diagonal_fisher(
 ) -> dict[str, Tensor]:
     """Mean over instances of the squared gradient of log p(label | x), for each weight by name.
 
-    Every instance has a gradient of its own: the square of a mean gradient would be near 0 where
-    training has ended. ``labels`` are the true ones; None draws one for each instance from what
-    the network itself says, which estimates the expectation that the Fisher matrix is defined by.
-    With ``max_instances``, a random part of that many instances stands for all. The network is in
-    evaluation mode meanwhile and comes back as it was; a weight without influence gets 0, as do all
-    without instances.
+    The gradient is computed for each instance alone, since the mean gradient is near 0 after
+    training. ``labels`` are the true labels. If they are None, the label of each instance is
+    sampled from the network's own prediction, as in the definition of the Fisher matrix. Of more
+    than ``max_instances`` instances a random sample is used. The network is in evaluation mode
+    meanwhile. Without instances every value is 0.
 
     >>> layer = nn.Linear(1, 2, bias=False)
     >>> _ = nn.init.zeros_(layer.weight)  # both classes have p = 1/2: (x (1 - p)) ** 2 = 9 / 4

@@ -1,4 +1,4 @@
-"""Image networks that others have trained, by name, each with the scaling it was trained with."""
+"""Pre-trained image networks by name, each with the scaling that it was trained with."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HEADS = ("fc", "classifier", "heads", "head")  # what torchvision calls the last
 
 
 class ImageNetwork(nn.Module):
-    """Takes raw pixels (0 to 255, channels first), brings them to its network's scale and size."""
+    """A network for raw pixels (0 to 255, channels first), which it brings to its own scale."""
 
     mean: Tensor
     std: Tensor
@@ -58,7 +58,7 @@ class ImageNetwork(nn.Module):
 
     @property
     def preprocessing(self) -> dict[str, Any]:
-        """Everything but the weights that decides what comes out; the scale is a weight."""
+        """Everything but the weights that determines the features. The scale is a weight."""
         return {"version": 1, "least": self.least, "most": self.most}
 
 
@@ -114,7 +114,7 @@ def _torchvision(name: str) -> ImageNetwork:
 
 
 def _remove_last_layer(body: nn.Module, name: str) -> None:
-    """What comes before ImageNet's classes is wanted; a head of many layers keeps the others."""
+    """Replace the layer that gives ImageNet's classes by the identity."""
     children = dict(body.named_children())
     last = next((head for head in HEADS if head in children), None)
     if last is None:
@@ -173,7 +173,7 @@ SOURCES: dict[str, Callable[[str], ImageNetwork]] = {
 
 @torch.inference_mode()
 def features(network: ImageNetwork, X: Array) -> Floats:
-    """What a network in evaluation mode sees in images: (n, f)."""
+    """The features of images, (n, f), from a network in evaluation mode."""
     device = network.mean.device
     seen = []
     for rows, n in padded_batches(np.arange(len(X)), BATCH):

@@ -25,7 +25,7 @@ class Memory:
 
     @classmethod
     def empty(cls, like: Array) -> Memory:
-        """No instances, of the shape and dtype of these."""
+        """An empty memory for instances of this shape and dtype."""
         return cls(like[:0].copy(), np.zeros(0, dtype=np.int64))
 
     def arrays(self, name: str) -> dict[str, Array]:
@@ -46,7 +46,7 @@ class Memory:
         return Memory(np.concatenate([self.X, X]), np.concatenate([self.y, y]))
 
     def rows(self, rows: Ints) -> Memory:
-        """Only these instances."""
+        """A memory of these rows only."""
         return Memory(self.X[rows], self.y[rows])
 
     def rebalance(self, size: int, rng: np.random.Generator) -> Memory:
@@ -61,7 +61,7 @@ class Memory:
 
 
 def even_quotas(size: int, n_classes: int) -> list[int]:
-    """``size`` shared among the classes, the first ones taking what is left over.
+    """Share ``size`` evenly among the classes. The first classes take the remainder.
 
     >>> even_quotas(100, 3)
     [34, 33, 33]
@@ -72,9 +72,9 @@ def even_quotas(size: int, n_classes: int) -> list[int]:
 def set_aside(y: Ints, per_class: int, rng: np.random.Generator, there: Ints) -> tuple[Ints, Ints]:
     """Rows to train on, and rows to keep out of training: up to ``per_class`` of each class.
 
-    Those that are ``there`` already count, and a third of the new ones is the most. So a class
-    that is complete stays as it is: instances of a known class that somebody was asked about are
-    those that looked novel, not a fair sample of it.
+    The labels in ``there`` are kept out already and count. At most a third of the new rows of a
+    class is kept out. A class that has ``per_class`` rows gets no more: later queries show
+    instances that seemed novel, which are no fair sample of a known class.
 
     >>> train, aside = set_aside(np.array([0] * 9 + [1] * 9), 2, np.random.default_rng(0),
     ...                          there=np.array([0, 0]))

@@ -18,7 +18,7 @@ LENGTH_TOLERANCE = 1e-3  # by which the lengths of directions may differ
 
 
 class Network(nn.Module):
-    """Standardises raw inputs with the statistics of the training data, then embeds them."""
+    """A network that standardises raw inputs by the training data and embeds them."""
 
     mean: Tensor
     std: Tensor
@@ -40,7 +40,7 @@ class Network(nn.Module):
         return embedding
 
     def features(self, x: Tensor) -> Tensor:
-        """What the backbone sees in raw inputs: (n, f), before the head."""
+        """The backbone's features of raw inputs: (n, f), before the head."""
         features: Tensor = self.backbone(self.scale(x))
         return features
 
@@ -49,7 +49,7 @@ class Network(nn.Module):
         return self.embedding(self.backbone(scaled))
 
     def scale(self, x: Tensor) -> Tensor:
-        """Raw inputs as the backbone gets them."""
+        """Standardise raw inputs for the backbone."""
         per_channel = (1, -1) + (1,) * (x.ndim - 2)
         scaled = (x.float() - self.mean.view(per_channel)) / self.std.view(per_channel)
         return scaled.clamp(-FARTHEST, FARTHEST)

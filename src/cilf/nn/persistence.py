@@ -1,4 +1,4 @@
-"""Networks as model files hold them: weights as arrays, an architecture as plain values."""
+"""Networks in model files: weights as arrays, an architecture as plain values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def weight_arrays(module: nn.Module, name: str) -> dict[str, Array]:
 
 
 def load_weights(module: nn.Module, arrays: Mapping[str, Array], name: str) -> None:
-    """Give a module the weights that are stored under this name; it is then in evaluation mode."""
+    """Load the weights that are stored under this name, and switch to evaluation mode."""
     start = f"{name}."
     stored = {k.removeprefix(start): v for k, v in arrays.items() if k.startswith(start)}
     module.load_state_dict({key: torch.from_numpy(value) for key, value in stored.items()})
@@ -31,5 +31,5 @@ def plain_architecture(architecture: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def restore_architecture(stored: Mapping[str, Any], backbone: str | Factory) -> dict[str, Any]:
-    """What ``plain_architecture`` gave; ``backbone`` replaces a function."""
+    """Undo ``plain_architecture``. ``backbone`` replaces a function."""
     return dict(stored) | {"backbone": stored["backbone"] or backbone}

@@ -1,8 +1,8 @@
 """Frozen networks that turn images or texts into vectors before a learner sees them.
 
 Names: "efficientnet-lite0", "timm:NAME", "torchvision:NAME" for images; "minilm",
-"sentence:NAME-OR-FOLDER" for texts. "tune:" before one of the first three is another thing: a
-backbone that starts from those weights and is trained along (see ``nn.backbones``).
+"sentence:NAME-OR-FOLDER" for texts. "tune:" before one of the first three
+names a backbone that starts from those weights and is trained (see ``nn.backbones``).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TUNE = "tune:"
 
 @dataclass(frozen=True)
 class Extractor:
-    """A frozen network: instances in, vectors out, the same for an instance in any company."""
+    """A frozen network. The vector of an instance does not depend on the rest of the batch."""
 
     name: str
     digest: str  # of its weights and of how it prepares its input
@@ -40,16 +40,16 @@ class Extractor:
     extract: Callable[[Array], Floats]  # (n, ...) -> (n, f)
 
     def require(self, X: Array) -> None:
-        """Refuse training instances that it cannot make sense of."""
+        """Refuse training instances of a form or scale that the network does not take."""
         if self.takes == "texts" and X.ndim != 1:
             raise BadInput(f"X holds numbers, but {self.name!r} takes texts: {_REMEDY}")
         if self.takes == "images":
             _require_pixels(self.name, X)
 
     def require_scale(self, X: Array) -> None:
-        """Refuse later instances on another scale than training instances have.
+        """Refuse instances on another scale than the training instances.
 
-        Float images up to 1 may be a few that are black; if not, somebody should know.
+        Float images with values up to 1 may be black images, so they only cause a notice.
         """
         if self.takes == "texts" or X.dtype == "uint8":
             return

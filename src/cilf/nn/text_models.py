@@ -1,4 +1,4 @@
-"""Sentence embeddings by models that others have trained, from a package, a folder or the hub."""
+"""Pre-trained models for sentence embeddings, from a package, a folder or the hub."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _source(name: str, purpose: str) -> str:
 
 @contextmanager
 def _silence(purpose: str) -> Iterator[None]:
-    """Keep back what the libraries say while they load: it is nothing users could act on."""
+    """Hide the messages of the libraries while they load. Users cannot act on them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         logs = optional("transformers.utils.logging", extra="text", purpose=purpose)
@@ -84,19 +84,19 @@ def _silence(purpose: str) -> Iterator[None]:
 
 
 def preprocessing(model: Any) -> dict[str, Any]:
-    """Everything but the weights that decides what comes out."""
+    """Everything but the weights that determines the features."""
     return {
         "version": 2,
         "vocabulary": digest(model.tokenizer.get_vocab()),
         "tokens": model.tokenizer(PROBE, truncation=True, max_length=LONGEST)["input_ids"],
-        "steps": [[type(module).__name__, *_pooling(module)] for module in model],
+        "steps": [[type(module).__name__, *_pooling_modes(module)] for module in model],
         "longest": _longest(model),
         "prompt": _prompt(model),
     }
 
 
-def _pooling(module: Any) -> list[str]:
-    """How a step makes one vector of many; versions of the library spell it differently."""
+def _pooling_modes(module: Any) -> list[str]:
+    """The pooling modes of a step, in one spelling for all versions of the library."""
     config: dict[str, Any] = getattr(module, "get_config_dict", dict)()
     flags = [key for key, on in config.items() if key.startswith("pooling_mode_") and on]
     modes = config.get("pooling_mode", [flag.removeprefix("pooling_mode_") for flag in flags])
@@ -109,7 +109,7 @@ def _longest(model: Any) -> int:
 
 
 def _prompt(model: Any) -> str:
-    """What the model wants in front of every text."""
+    """The text that the model expects before every text."""
     return str(model.prompts.get(model.default_prompt_name) or "")
 
 
@@ -128,7 +128,7 @@ def features(model: Any, texts: Sequence[str]) -> Floats:
 
 
 def _truncate(text: str, longest: int) -> str:
-    """A text without what the model cuts off, if that is plain: few words need all of a book.
+    """Shorten a long text that the model would truncate anyway, so that tokenizing is fast.
 
     >>> len(_truncate("word " * 1000, longest=10)), len(_truncate("x" * 1000, longest=10))
     (200, 1000)

@@ -38,7 +38,7 @@ class Settings:
 
     @property
     def step(self) -> float:
-        """How far a gradient moves the weights in the end: momentum repeats it.
+        """The total step of a gradient, with its repetition by momentum.
 
         >>> round(Settings(epochs=1, learning_rate=0.01, momentum=0.9).step, 6)
         0.1
@@ -88,7 +88,7 @@ class Training(Part):
     augmentation: str | None = "shift"
 
     def settings(self, epochs: int, learning_rate: float) -> Settings:
-        """How to train for so many epochs at this rate."""
+        """The settings for this number of epochs and this learning rate."""
         return Settings(
             epochs=epochs,
             learning_rate=learning_rate,
@@ -100,7 +100,7 @@ class Training(Part):
 
 @dataclass(frozen=True)
 class Epoch:
-    """What one epoch did: its number, its mean loss, and every embedding it computed."""
+    """The result of an epoch: its number, its mean loss, and all embeddings that it computed."""
 
     number: int
     loss: float
@@ -156,7 +156,7 @@ def epochs(
 def _make_loader(
     X: Tensor, augmentation: str | None, generator: torch.Generator
 ) -> Callable[[Tensor], Tensor]:
-    """Row numbers -> these instances of ``X``, augmented."""
+    """Make the function that maps row numbers to augmented instances of ``X``."""
     augment = make_augmentation(augmentation, X)
     return lambda rows: X[rows] if augment is None else augment(X[rows], generator)
 
@@ -194,7 +194,7 @@ def _one_epoch(
 def shuffle_batches(
     n: int, batch_size: int, generator: torch.Generator, device: torch.device
 ) -> Batches:
-    """Batches that visit every one of ``n`` rows once per epoch, as even in size as can be."""
+    """Random batches of nearly equal size that hold each of ``n`` rows once per epoch."""
     n_batches = max(1, math.ceil(n / batch_size))
 
     def of_epoch(_: int) -> Iterable[Tensor]:
