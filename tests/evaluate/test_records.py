@@ -100,16 +100,16 @@ def test_clearing_removes_the_run_and_nothing_else(run: RunFolder) -> None:
     assert list(run.path.iterdir()) == [kept]
 
 
-def test_strangers_are_what_lies_in_a_folder_without_a_run(run: RunFolder, tmp_path: Path) -> None:
-    assert run.strangers() == []
-    assert RunFolder(tmp_path / "new").strangers() == []
-    assert RunFolder(tmp_path).strangers() == ["run"]
+def test_other_files_are_those_of_a_folder_without_a_run(run: RunFolder, tmp_path: Path) -> None:
+    assert run.list_other_files() == []
+    assert RunFolder(tmp_path / "new").list_other_files() == []
+    assert RunFolder(tmp_path).list_other_files() == ["run"]
     (tmp_path / "file").touch()
-    assert RunFolder(tmp_path / "file").strangers() == ["file"]
+    assert RunFolder(tmp_path / "file").list_other_files() == ["file"]
     begun = tmp_path / "begun"
     begun.mkdir()
     (begun / "run.json.pending").touch()  # what a kill in the first moment leaves
-    assert RunFolder(begun).strangers() == []
+    assert RunFolder(begun).list_other_files() == []
 
 
 @pytest.mark.parametrize("version", [1, 99, None])

@@ -19,7 +19,7 @@ def test_wrong_members_are_shown_in_proportion(run: Run, last: Snapshot) -> None
     mixed, _, _, unmatched = select_exemplars(last, run.styles)
     assert [m.right for m in mixed.exemplars] == [True] * 20 + [False] * 12
     assert mixed.more == 0
-    assert mixed.strangers == [("4", 12)]
+    assert mixed.others == [("4", 12)]
     assert mixed.style == run.styles["2"]
     assert unmatched.style is None
     assert {m.truth for m in unmatched.exemplars} == {"4"}

@@ -187,9 +187,9 @@ def _require_bench_folder(out: Path) -> None:
     if out.is_file():
         raise BadInput(f"{out} is a file: name a new or an empty folder, or one of a benchmark.")
     if out.is_dir() and not (out / INDEX).exists() and not (out / CELLS).is_dir():
-        strangers = sorted(path.name for path in out.iterdir())
-        if strangers:
+        others = sorted(path.name for path in out.iterdir())
+        if others:
             raise BadInput(
-                f"{out} holds other things ({strangers[0]}, ...): name a new or an empty folder, "
+                f"{out} holds other things ({others[0]}, ...): name a new or an empty folder, "
                 "or one that a benchmark made."
             )

@@ -67,9 +67,9 @@ class Cell:
 
     def _claim(self, folder: RunFolder, resume: bool, overwrite: bool) -> bool:
         """Make the folder this run's own, or refuse it; return whether the run is new."""
-        if strangers := folder.strangers():
+        if others := folder.list_other_files():
             raise BadInput(
-                f"{folder.path} holds other things ({strangers[0]}, ...): name a new or an empty "
+                f"{folder.path} holds other things ({others[0]}, ...): name a new or an empty "
                 "folder, or one that holds a run."
             )
         if folder.exists() and not overwrite:

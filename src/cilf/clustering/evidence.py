@@ -1,4 +1,4 @@
-"""What a rule for the number of novel classes gets, and what it gives."""
+"""The input and the interface of the rules for the number of novel classes."""
 
 from __future__ import annotations
 

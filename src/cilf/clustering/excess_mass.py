@@ -121,11 +121,11 @@ class SizeTest(NamedTuple):
     rule: ExcessMass
 
     def is_class(self, cluster: int) -> bool:
-        """Whether this novel cluster does."""
+        """Whether this novel cluster is a class by itself."""
         return self._ratio([cluster], len(self.clusters.centres)) > 1
 
     def are_one_class(self, clusters: list[int]) -> bool:
-        """Whether these novel clusters do together, as the only novel class."""
+        """Whether these novel clusters are one class together."""
         return self._ratio(clusters, self.clusters.n_known + 1) > 1
 
     def is_certain(self) -> bool:

@@ -172,7 +172,7 @@ class _KMeans:
 
 
 def kmeans(z: Tensor, n_clusters: int, generator: torch.Generator) -> Tensor:
-    """Cluster of each instance; none stays empty, not even where instances coincide."""
+    """The cluster of each instance. No cluster is empty, even if instances coincide."""
     clusters = semi_supervised_kmeans(z, z[:0], n_clusters, generator=generator)
     return fill_empty(clusters.assignment, squared_distances(z, clusters.centres))
 

@@ -27,8 +27,8 @@ def cluster_novel(
 ) -> Clustering:
     """Cluster the novel instances alone, into ``n_novel`` classes or as many as fit best.
 
-    One class has no silhouette: it is credited with ``least_silhouette``, so that more are
-    found only where splitting is worth more than that.
+    A single class has no silhouette. More than one class is found only if the silhouette exceeds
+    ``least_silhouette``.
     """
     cluster = np.full(len(z), -1, dtype=np.int64)
     rows = np.flatnonzero(is_novel)
@@ -54,9 +54,9 @@ def cluster_window(
 ) -> Clustering:
     """Cluster known and novel instances together; clusters that are mostly novel count.
 
-    The window is split into as many clusters as there are known classes and K more: ``n_novel``
-    if given (the clusters with the largest share of novel instances are then the novel ones),
-    else the K with the largest silhouette.
+    The window is split into a cluster for each known class and K more. If ``n_novel`` is given, it
+    is K, and the clusters with the largest share of novel instances are the novel ones. Otherwise
+    K has the largest silhouette.
     """
     tried = range(k_max + 1) if n_novel is None else [n_novel]
     found = {k: kmeans(z, min(n_known + k, len(z)), generator) for k in tried}
@@ -79,7 +79,7 @@ def novel_shares(assignment: Array, is_novel: Bools) -> Array:
 
 
 def take_at_least(n: int, is_novel: Bools, novelty: Array) -> Bools:
-    """The novel instances or, when they are fewer than ``n``, those of the ``n`` largest scores.
+    """The novel instances, or the ``n`` with the largest scores if fewer are novel.
 
     >>> take_at_least(2, np.array([False, False, True]), np.array([0.1, 0.3, 0.9])).tolist()
     [False, True, True]

@@ -38,7 +38,7 @@ def silhouette(z: Tensor, assignment: Tensor) -> float:
 def _summed_distances(z: Tensor, own: Tensor, n_clusters: int) -> Tensor:
     """Distances of each instance to all of each cluster, summed; instances come by cluster.
 
-    Each pair is looked at once, a block of rows at a time.
+    Each distance is computed once, a block of rows at a time.
     """
     z = torch.ldexp(z, -torch.frexp(z.abs().amax()).exponent)  # no square overflows or vanishes
     sums = torch.zeros(len(z), n_clusters, dtype=torch.float64, device=z.device)
@@ -66,7 +66,7 @@ def _blocks(sizes: list[int], height: int) -> Iterator[tuple[int, int]]:
 def _rows_of_distances(z: Tensor, n_rows: int) -> Tensor:
     """Distances from the first rows to all.
 
-    Where instances are so close to each other that single precision loses too much, it is double.
+    Distances of instances that are very close to each other are computed in double precision.
     """
     squares, norms = _squared_rows(z, n_rows)
     squares.diagonal().fill_(torch.inf)
@@ -80,7 +80,7 @@ def _rows_of_distances(z: Tensor, n_rows: int) -> Tensor:
 def _squared_rows(z: Tensor, n_rows: int) -> tuple[Tensor, Tensor]:
     """Squared distances from the first rows to all, and squared norms of these rows.
 
-    The origin is where these rows are: next to it, |a|² - 2ab + |b|² loses few digits.
+    The origin is moved to these rows, so that |a|² - 2ab + |b|² loses few digits.
     """
     z = z - z[:n_rows].mean(0)
     norms = z.square().sum(1)

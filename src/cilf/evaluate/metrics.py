@@ -2,7 +2,7 @@
 
 Classes are codes: ``truth`` holds 0..n_known-1 for classes the learner knows and n_known.. for
 novel ones. A predicted code is a class, or ``WRONG`` where no class can be right. A score that
-is undefined (an accuracy over no instance) is NaN and means: skip it.
+is undefined (an accuracy over no instance) is NaN, and means leave it out.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ def forgetting(
 def forgetting_by_update(
     holdout: Sequence[Mapping[int, float]], joint: Sequence[Mapping[int, float]]
 ) -> list[float]:
-    """What each update has a part in: the mean of these is ``forgetting``.
+    """The forgetting of each update. The mean of these is ``forgetting``.
 
     >>> forgetting_by_update([{0: 0.5}, {0: 0.0, 1: 0.5}], joint=[{0: 0.5}, {0: 0.5, 1: 0.5}])
     [0.0, 0.5]

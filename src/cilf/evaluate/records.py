@@ -155,16 +155,18 @@ class RunFolder:
             raise BadInput(f"{path} is damaged: run that window again, or remove it.") from error
 
     def clear(self) -> None:
-        """Remove the run and its reports, and nothing else; run.json last, so that a folder that
-        was cleared by half is still known for a run."""
+        """Remove the files of the run and its reports.
+
+        run.json is removed last, so that an interrupted call can be repeated.
+        """
         for folder in (self.checkpoint, self.tensorboard, self.path / "windows"):
             if folder.exists():
                 shutil.rmtree(folder)
         for name in (*REPORTS, "run.json"):
             (self.path / name).unlink(missing_ok=True)
 
-    def strangers(self) -> list[str]:
-        """What lies in a folder that holds no run, sorted."""
+    def list_other_files(self) -> list[str]:
+        """The sorted names of what a folder without a run holds."""
         if self.exists() or not self.path.exists():
             return []
         inside = [self.path.name] if self.path.is_file() else [p.name for p in self.path.iterdir()]

@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Step:
-    """One window, what the learner believed about it, and how right that was."""
+    """One window, its detection, and the scores of the detection."""
 
     window: Window
     detection: Detection

@@ -82,8 +82,8 @@ def excerpts(X: Array) -> Array:
 def thumbnails(X: Array, *, largest: int = MAX_SIDE) -> Array:
     """Small uint8 pictures: grey (n, h, w), colour (n, h, w, 3), vectors as (n, 1, d) strips.
 
-    Images of more than ``largest`` pixels a side are shrunk. There is nothing to see of texts:
-    (n, 0, 0).
+    Images of more than ``largest`` pixels a side are shrunk. The
+    thumbnails of texts are empty: (n, 0, 0).
     """
     if X.ndim == 1:
         return np.zeros((len(X), 0, 0), dtype=np.uint8)

@@ -40,19 +40,19 @@ class Remembered(NamedTuple):
 
 
 class Learner(ABC):
-    """Learns classes, finds novel ones in unlabelled windows, learns those too.
+    """Base of all learners, which detect novel classes in unlabelled windows and learn them.
 
-    A subclass has a keyword-only constructor that only stores, and writes the abstract methods.
-    These get checked input and class *positions* (0, 1, ... in order of arrival) in place of names.
-    They assign state only when their work is done.
+    A subclass has a keyword-only constructor that only stores parameters, and implements the
+    abstract methods. These get checked input, and class *positions* (0, 1, ... in order of arrival)
+    in place of names.
 
     Class attributes:
         name: the key in ``LEARNERS`` and in model files.
-        expected_failures: checks of ``cilf.checks`` it must fail by nature -> the reason.
-        takes_vectors: whether it serves (n, d) features, or images only.
+        expected_failures: the checks of ``cilf.checks`` that it fails by nature, with reasons.
+        takes_vectors: whether it takes (n, d) features, or images only.
         domains: the check of each parameter that needs one.
         alternatives: the parts that a parameter takes beside the type of its default, by name.
-        check_parameters: what to run the checks with, where the defaults would take hours.
+        check_parameters: the parameters to run the checks with, if the defaults are too slow.
     """
 
     name: ClassVar[str]
@@ -70,7 +70,7 @@ class Learner(ABC):
     _features: Features | None = None  # fixed by fit
     _history: list[dict[str, Any]]
 
-    # ------------------------------------------------------------- what a learner writes
+    # ------------------------------------------------------------- what a subclass writes
 
     @abstractmethod
     def _fit(self, X: Array, y: Ints) -> None:
@@ -94,18 +94,18 @@ class Learner(ABC):
 
     @abstractmethod
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
-        """Everything fitted: arrays, and what fits into JSON."""
+        """The fitted state: arrays, and values for JSON."""
 
     @abstractmethod
     def _set_state(self, arrays: Arrays, plain: Mapping[str, Any]) -> None:
-        """Take back what ``_get_state`` gave; classes and shape are already set."""
+        """Set the state that ``_get_state`` gave. Classes and shape are set already."""
 
     def _check_parameters(self) -> None:
-        """Refuse parameters that cannot work; called before anything is done with them."""
+        """Refuse invalid parameters. ``fit``, ``detect`` and ``update`` call it first."""
         parameters.check_params(self)
 
     def _memories(self) -> tuple[Memory | None, Memory | None]:
-        """The labelled instances that it keeps: those it learned from, and those it holds out."""
+        """The labelled instances that it keeps for training, and those that it holds out."""
         return None, None
 
     def _wanted_features(self, X: Array) -> str | None:
@@ -195,7 +195,7 @@ class Learner(ABC):
         return self.classes_[self._predict(kept.X)]
 
     def rename(self, names: Mapping[Label, Label]) -> Self:
-        """Give classes other names, ``{old: new}``; all that was learned stays.
+        """Rename classes, ``{old: new}``. Nothing else changes.
 
         >>> from cilf.learners.iforest import IForest
         >>> learner = IForest().fit([[0.0], [1.0], [5.0]], ["ant", "bee", "novel-1"])
@@ -250,7 +250,7 @@ class Learner(ABC):
         return parameters.get_params(self, deep)
 
     def set_params(self, **params: Any) -> Self:
-        """Change parameters; an unknown name is answered with the nearest known one.
+        """Change parameters. The error for an unknown name suggests the nearest known one.
 
         ``part__name=value`` replaces a part by a changed copy.
         """
@@ -355,7 +355,7 @@ class Learner(ABC):
 
 
 def _normalize(features: Floats) -> Floats:
-    """Features of a frozen network, all of one length: only their direction has a meaning."""
+    """Bring features of a frozen network to one length, since only their direction matters."""
     lengths = np.linalg.norm(features, axis=1, keepdims=True)
     length = np.sqrt(features.shape[1])
     return np.asarray(features * (length / np.maximum(lengths, 1e-12)), dtype=np.float32)
@@ -367,7 +367,7 @@ def _positions(y: Array, classes: list[Label]) -> Ints:
 
 
 def _check_renaming(names: Any, classes: list[Label]) -> dict[Label, Label]:
-    """Checked ``{old: new}``."""
+    """Check a mapping of old to new names, and return it."""
     if not isinstance(names, Mapping) or not names:
         raise BadInput(f"names is {names!r}: give {{old name: new name}}, one for each class.")
     old = validation.labels(list(names), n=len(names), name="names").tolist()

@@ -42,7 +42,7 @@ ONE_CLASS_ALONE = "an output without anchors that sees its own class alone learn
 
 @dataclass(frozen=True)
 class Task:
-    """What one fit or update trains: a network that is not the learner's own yet, and its data."""
+    """A new network and the data of one fit or update. The learner takes it over at the end."""
 
     network: Network
     architecture: dict[str, Any]
@@ -74,9 +74,9 @@ class Task:
 class ClassifierLearner(Learner):
     """A network with one logit for each class, trained on labels and on a memory.
 
-    ``_fit`` and ``_update`` begin a task, train its network and take it over when all is done. A
-    subclass writes its own if it trains in another way, and may score novelty in another way.
-    Held-out instances of each class tell how novel known instances look.
+    ``_fit`` and ``_update`` begin a task, train its network and take it over at the end. A
+    subclass may replace them and ``_score_novelty``.
+    Held-out instances of each class give the novelty of known instances.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""DNN-EWC: a classifier whose important weights an update holds where they were."""
+"""DNN-EWC: a classifier whose important weights hardly change in an update."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DNN-L2: a classifier whose weights an update holds near those before it."""
+"""DNN-L2: a classifier whose weights stay near their values before an update."""
 
 from __future__ import annotations
 

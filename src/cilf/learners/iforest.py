@@ -23,9 +23,9 @@ from cilf.nn.memory import Memory
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class IForest(Learner):
-    """Isolation forest on vectors, k-means on what is novel, a memory that names classes.
+    """Isolation forest on vectors, k-means on novel instances, and a memory that names classes.
 
-    The forest stays as it was first fitted, so a class goes on looking novel after its update. An
+    The forest stays as it was first fitted, so a class still seems novel after its update. An
     update adds labelled instances to the memory. The nearest instance of the memory names the
     class of an instance.
 
@@ -106,7 +106,7 @@ class IForest(Learner):
 
     @classmethod
     def paper(cls, **changed: Any) -> Self:
-        """As in the comparison of the paper: known and novel instances are clustered together."""
+        """A learner as the paper compares it: known and novel instances are clustered together."""
         return cls().set_params(**({"clustering__cluster_all": True} | changed))
 
     def _wanted_features(self, X: Array) -> str | None:

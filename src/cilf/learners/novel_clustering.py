@@ -1,7 +1,7 @@
-"""Clusters of what a novelty score calls novel.
+"""Clustering of the instances that a one-class detector calls novel.
 
-The paper compares one-class detectors in this frame: a detector only says "known" or "novel",
-k-means splits the novel instances into clusters, and answers to queries come back as an update.
+The paper compares one-class detectors in this way: the detector separates known from novel
+instances, and k-means splits the novel instances into clusters.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cilf.core.types import Array, Bools, Floats, Ints
 
 
 class ScoredWindow(NamedTuple):
-    """What a detector says about the instances of a window."""
+    """The scores of a detector for the instances of a window."""
 
     novelty: Array  # (n,)
     is_novel: Bools  # (n,) whether the novelty is above the threshold

@@ -23,7 +23,7 @@ BATCH_SIZE = 512
 @inherit_descriptions
 @dataclass(kw_only=True, repr=False, eq=False)
 class ODIN(ClassifierLearner):
-    """A convolutional classifier with ODIN's score, and k-means on what is novel.
+    """A convolutional classifier with ODIN's score, and k-means on novel instances.
 
     The score of an instance is its largest softmax probability at a high temperature, after a small
     step of the input that raises it. The step raises it more for known classes. An instance is
@@ -72,7 +72,7 @@ class ODIN(ClassifierLearner):
 
     @classmethod
     def paper(cls, **changed: Any) -> Self:
-        """As the paper compares it: known and novel instances are clustered together."""
+        """A learner as the paper compares it: known and novel instances are clustered together."""
         return cls().set_params(**({"clustering__cluster_all": True} | changed))
 
     def _score_novelty(self, X: Array, logits: Tensor) -> Array:

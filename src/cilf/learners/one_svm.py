@@ -21,7 +21,7 @@ from cilf.nn.memory import Memory
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class OneSVM(Learner):
-    """A one-class support vector machine for each known class, and k-means on what none accepts.
+    """A one-class support vector machine for each known class, and k-means on novel instances.
 
     The machine with the largest decision value names an instance. Where all values are below zero,
     the instance is novel. An update fits all machines again, to the memory and the new instances.
@@ -158,9 +158,9 @@ class Machine:
     mass: float  # that scikit-learn's multipliers sum to
 
     def decisions(self, z: Floats) -> Array:
-        """Decision values, on the scale on which multipliers sum to one, as in the reference.
+        """Decision values on the scale on which multipliers sum to one, as in the reference.
 
-        So those of classes of different sizes can be compared.
+        On this scale classes of different sizes can be compared.
         """
         return np.asarray(self.svm.decision_function(z) / self.mass)
 

@@ -1,7 +1,7 @@
 """Model folders: JSON and safetensors with checksums, replaced atomically, never a pickle.
 
 ``model.json`` names its tensor file by the hash of the content. A save ends with one atomic
-replacement of ``model.json``: before it the old model is whole, after it the new one is.
+replacement of ``model.json``: the folder holds the old model before it and the new one after it.
 
 A folder may also hold versions of a model side by side, ``versions/0001``, ``versions/0002``, ...,
 each of which is a model folder. The file ``current`` names the one that is read.
@@ -53,7 +53,7 @@ def write(folder: Path, description: Mapping[str, Any], arrays: Mapping[str, Arr
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether a save wrote this file, wholly or in part."""
+    """Whether the file was written by a save, also by one that was interrupted."""
     name = path.name.removesuffix(PENDING)
     return name == HEAD or re.fullmatch(r"[0-9a-f]{16}\.safetensors", name) is not None
 

@@ -26,7 +26,7 @@ CONTRACT = "cilf.learners.Learner"
 
 
 def is_plugin(name: str) -> bool:
-    """Whether a learner's name means a class in a file.
+    """Whether a name refers to a class in a file.
 
     >>> is_plugin("methods/mine.py:Mine"), is_plugin("cilf")
     (True, False)
@@ -35,9 +35,9 @@ def is_plugin(name: str) -> bool:
 
 
 def read_class(name: str, taken: Collection[str]) -> type[Learner]:
-    """The class that ``path/to/file.py:Class`` means, if it keeps the contract of a learner.
+    """Read the class ``path/to/file.py:Class``. A class that is no learner is refused.
 
-    It may not have one of the names that are ``taken``, since model files hold the name.
+    Its name must not be one of ``taken``, since model files hold the name.
     """
     file, _, wanted = name.rpartition(":")
     if not file.endswith(SUFFIX) or not wanted:

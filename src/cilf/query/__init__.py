@@ -1,9 +1,9 @@
-"""Queries: which instances to ask a person about, and what to make of the answers.
+"""Queries: the choice of instances that a person labels, and the use of the answers.
 
 ``choose_queries`` chooses the instances to query, by one of the ``STRATEGIES``.
 ``propagate_answers`` and ``name_clusters`` label more instances than were queried. A
-``QueryPolicy`` says which of this a run does. All of it works on a detection, in a simulation or
-on data of your own.
+``QueryPolicy`` holds the choices of a run. All functions work on a detection, in a simulation or on
+your own data.
 """
 
 from cilf.query.oracle import Oracle

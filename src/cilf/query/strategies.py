@@ -1,4 +1,4 @@
-"""Which instances to query. ``STRATEGIES`` is the one table of the ways to choose them."""
+"""Strategies that choose the instances to query. ``STRATEGIES`` is their one table."""
 
 from __future__ import annotations
 
@@ -86,8 +86,8 @@ def in_each_cluster(choose: Choice) -> Strategy:
 def choose_representative(detection: Detection, members: Ints, n: int) -> Ints:
     """Choose the member nearest to the middle of its cluster, then others all over the cluster.
 
-    The distance to those chosen counts less the farther out a member lies, or the outliers would
-    come first.
+    The distance to chosen members counts less for members far from the middle. Otherwise outliers
+    would be chosen first.
     """
     points = detection.embedding[members].astype(np.float64)
     from_middle = _squared_distances(points, points.mean(axis=0))
@@ -145,7 +145,7 @@ def _margins(detection: Detection, members: Ints) -> Array:
 
 
 def _believed_classes(detection: Detection) -> list[Ints]:
-    """The rows of each class in the window, as far as it is believed: known ones, and clusters."""
+    """The rows of each class that the detection sees: known classes, then novel clusters."""
     known = ~detection.is_novel
     labels = np.unique(detection.label[known])
     return [

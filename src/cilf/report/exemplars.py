@@ -61,7 +61,7 @@ class ClusterExemplars:
     style: ClassStyle | None  # of the matched class
     exemplars: list[Exemplar]
     more: int
-    strangers: list[tuple[str, int]]  # members of other classes: class, how many
+    others: list[tuple[str, int]]  # members of other classes: class, how many
     form: str  # see ``find_form``
 
 
@@ -117,9 +117,9 @@ def _of_cluster(
     chosen = _thin_out(cluster.members, _limit(snapshot, MAX_EXEMPLARS)).tolist()
     exemplars = [_exemplar(snapshot, i, str(snapshot.truth[i]) == cluster.matched) for i in chosen]
     more = max(0, cluster.size - len(exemplars))
-    strangers = _count(to_text(snapshot.truth[cluster.members[cluster.n_right :]]))
+    others = _count(to_text(snapshot.truth[cluster.members[cluster.n_right :]]))
     style = styles.get(cluster.matched)
-    return ClusterExemplars(cluster, style, exemplars, more, strangers, find_form(snapshot))
+    return ClusterExemplars(cluster, style, exemplars, more, others, find_form(snapshot))
 
 
 def _limit(snapshot: Snapshot, images: int) -> int:

@@ -258,11 +258,11 @@ class ModelFolder:
         """Refuse a folder that holds anything but a model."""
         if self.path.exists() and not self.path.is_dir():
             raise BadInput(f"{self.path} is a file: name a new folder for the model.")
-        strangers = [] if not self.path.exists() else [p.name for p in self.path.iterdir()]
-        strangers = sorted(name for name in strangers if name not in OURS)
-        if strangers and not self.exists():
+        others = [] if not self.path.exists() else [p.name for p in self.path.iterdir()]
+        others = sorted(name for name in others if name not in OURS)
+        if others and not self.exists():
             raise BadInput(
-                f"{self.path} holds other things ({strangers[0]}, ...): name a new folder for the "
+                f"{self.path} holds other things ({others[0]}, ...): name a new folder for the "
                 "model."
             )
 

@@ -86,7 +86,7 @@ def pool(*memory: float) -> PseudoLabelled:
     """A window of three instances; the memory is of class 0."""
     clusters = Clusters(column(0.0, 10.0), torch.tensor([0, 0, 1]), n_known=1)
     labelled = Labelled(column(*memory), torch.zeros(len(memory), dtype=torch.long))
-    return PseudoLabelled.join(column(0.0, 2.0, 9.0), clusters, labelled if memory else None)
+    return PseudoLabelled.combine(column(0.0, 2.0, 9.0), clusters, labelled if memory else None)
 
 
 def test_batches_draw_from_the_easy_part_and_from_the_memory() -> None:

@@ -1,7 +1,7 @@
 """Counterfactual images: close to real images, and of none of the known classes.
 
 A classifier of K classes has an implicit logit of 0 for "none of them", so that its softmax over
-K + 1 outputs says how likely an image is of no known class.
+K + 1 outputs gives the probability that an image is of no known class.
 """
 
 from __future__ import annotations

@@ -288,7 +288,7 @@ def gradient_penalty(
 def generator_loss(
     images: Tensor, reconstructed: Tensor, logits: Tensor, settings: GANSettings
 ) -> Tensor:
-    """Reconstructions that are close, and look real: low with small L1 and high logits."""
+    """Low for reconstructions that are close (small L1) and look real (high logits)."""
     distance = (images - reconstructed).abs().mean()
     return settings.reconstruction_weight * distance - settings.generator_weight * logits.mean()
 

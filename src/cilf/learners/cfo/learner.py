@@ -110,7 +110,7 @@ class CFO(ClassifierLearner):
 
     @classmethod
     def paper(cls, **changed: Any) -> Self:
-        """As in the comparison of the paper: known and novel instances are clustered together."""
+        """A learner as the paper compares it: known and novel instances are clustered together."""
         return cls().set_params(**({"clustering__cluster_all": True} | changed))
 
     def _check_parameters(self) -> None:

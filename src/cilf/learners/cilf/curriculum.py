@@ -45,8 +45,8 @@ class CurriculumDetector(Part):
     Parameters
     ----------
     k_max : int, default=8
-        Largest number of novel classes to look for in one window. It is never more than one class
-        for every 16 instances, and one.
+        Largest number of novel classes to look for in one window. No more than one
+        class for every 16 instances, plus one, is tried.
     count : CountRule, default=Curvature()
         Rule for the number of novel classes, one of ``COUNT_RULES``.
     gamma : float, default=0.8
@@ -91,7 +91,7 @@ class CurriculumDetector(Part):
     replay_size: int = 0
 
     def detect(self, x: Tensor, n_novel: int | None, model: Model, seed: int) -> DetectorResult:
-        """Find the novel classes of a window; their number too, if ``n_novel`` is None."""
+        """Find the novel classes of a window. Estimate their number if ``n_novel`` is None."""
         generator = torch.Generator().manual_seed(seed)
         counts = counts_to_try(self.k_max, len(x)) if n_novel is None else [n_novel]
         clusterings = self._cluster(x, counts, model, generator)
@@ -127,7 +127,7 @@ class CurriculumDetector(Part):
         z = embed(network, x)
         if self.epochs == 0 or len(clusters.novel) == 0:
             return TunedWindow(z, clusters, network)
-        pool = PseudoLabelled.join(x, clusters, model.memory if self.replay_size else None)
+        pool = PseudoLabelled.combine(x, clusters, model.memory if self.replay_size else None)
         centres, ranks = clusters.centres, rank_easiness(self._weigh(z, model))
         novel, _ = class_means(z, clusters.assignment, len(centres))
         prototypes = torch.cat([known, novel[clusters.n_known :]])
@@ -170,7 +170,7 @@ def _gather_evidence(
 
 @dataclass
 class PseudoLabelled:
-    """A clustered window with pseudo-labels, and behind it a memory with true ones."""
+    """A clustered window with pseudo-labels, followed by a memory with true labels."""
 
     x: Tensor
     labels: Tensor
@@ -178,7 +178,7 @@ class PseudoLabelled:
     n_known: int
 
     @classmethod
-    def join(cls, window: Tensor, clusters: Clusters, memory: Labelled | None) -> PseudoLabelled:
+    def combine(cls, window: Tensor, clusters: Clusters, memory: Labelled | None) -> PseudoLabelled:
         """The window, and the memory if it is replayed."""
         x, labels = window, clusters.assignment.clone()
         if memory is not None:
@@ -194,7 +194,7 @@ class PseudoLabelled:
         return torch.cat([window, _draw_rows(memory, replay_size, generator)]).to(self.x.device)
 
     def move_centres(self, points: Tensor, centres: Tensor, beta: float) -> Tensor:
-        """Where the centres are now; those of known classes follow the memory, if there is one."""
+        """The centres at their new means; known ones follow the memory, if there is one."""
         n, n_known = self.n_window, self.n_known
         means, counts = class_means(points[:n], self.labels[:n], len(centres))
         novel = anneal(centres[n_known:], means[n_known:], counts[n_known:], 0.0)
@@ -212,7 +212,7 @@ class PseudoLabelled:
 
 
 def _draw_rows(rows: Tensor, n: int, generator: torch.Generator) -> Tensor:
-    """``n`` of these rows, with replacement; none of none."""
+    """Draw ``n`` of these rows with replacement; none if there are no rows."""
     return rows[torch.randint(len(rows), (n,), generator=generator)] if len(rows) else rows
 
 
@@ -220,7 +220,7 @@ def weigh_by_confusion(z: Tensor, prototypes: Tensor, alpha: float, gamma: float
     """w = (u - threshold)^2 with u = -log of the largest class probability.
 
     The threshold lies at share ``gamma`` between the smallest and the largest u. Instances that
-    are surely known or surely novel weigh much, confusing ones little.
+    are certainly known or certainly novel have large weights, confusing ones small weights.
     """
     u = -F.log_softmax(prototype_logits(z, prototypes, alpha), dim=1).amax(1)
     threshold = (1 - gamma) * u.min() + gamma * u.max()
@@ -240,12 +240,12 @@ def rank_easiness(weights: Tensor) -> Tensor:
 
 
 def pace(step: int, start: float, growth: float, every: int) -> float:
-    """h(l) = min(start * growth^floor(l / every), 1): the share of the window in play.
+    """h(l) = min(start * growth^floor(l / every), 1): the share of the window in use.
 
     >>> [round(pace(step, 0.2, 3, 10), 2) for step in (0, 9, 10, 20)]
     [0.2, 0.2, 0.6, 1.0]
     """
     try:
         return float(min(start * growth ** (step // every), 1.0))
-    except OverflowError:  # no float is that large: all of the window, long since
+    except OverflowError:  # too large for a float: the whole window
         return 1.0

@@ -14,7 +14,7 @@ NEAREST_CENTRE = 0.0  # the threshold at which the nearest of all centres decide
 
 
 class Decision(NamedTuple):
-    """What each instance is taken for."""
+    """The known class or the novel cluster of each instance."""
 
     novelty: Tensor
     label: Tensor  # nearest known class
@@ -22,7 +22,7 @@ class Decision(NamedTuple):
 
 
 def decide(points: Tensor, clusters: Clusters, threshold: float) -> Decision:
-    """Instances above the threshold are novel, of the nearest novel centre; none stays empty."""
+    """Assign instances above the threshold to novel centres, of which none stays empty."""
     n_known, distances = clusters.n_known, squared_distances(points, clusters.centres).sqrt()
     score, label = _score_novelty(distances, n_known), distances[:, :n_known].argmin(1)
     if len(clusters.novel) == 0:
@@ -36,7 +36,7 @@ def decide(points: Tensor, clusters: Clusters, threshold: float) -> Decision:
 def measure_novelty(points: Tensor, clusters: Clusters) -> Tensor:
     """How much nearer the nearest novel centre is than the nearest known one.
 
-    With no novel centre, the distance to the nearest known one.
+    Without a novel centre it is the distance to the nearest known one.
     """
     return _score_novelty(squared_distances(points, clusters.centres).sqrt(), clusters.n_known)
 

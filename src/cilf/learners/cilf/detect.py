@@ -26,7 +26,7 @@ CURVE_SIZE = 1000  # instances that the validity curve is measured on, about
 
 @dataclass(frozen=True)
 class Model:
-    """What a detector starts from."""
+    """The fitted state that a detector uses."""
 
     embedding: Embedding
     memory: Labelled
@@ -65,8 +65,8 @@ class Detector(Part):
     Parameters
     ----------
     k_max : int, default=8
-        Largest number of novel classes to look for in one window. It is never more than one class
-        for every 16 instances, and one.
+        Largest number of novel classes to look for in one window. No more than one
+        class for every 16 instances, plus one, is tried.
     count : CountRule, default=ExcessMass()
         Rule for the number of novel classes, one of ``COUNT_RULES``.
     cluster_on : {"auto", "embedding", "features", "inputs"}, default="auto"
@@ -105,7 +105,7 @@ class Detector(Part):
     strict: bool = False
 
     def detect(self, x: Tensor, n_novel: int | None, model: Model, seed: int) -> DetectorResult:
-        """Find the novel classes of a window; their number too, if ``n_novel`` is None."""
+        """Find the novel classes of a window. Estimate their number if ``n_novel`` is None."""
         generator = torch.Generator().manual_seed(seed)
         window = self._transform(x, model)
         curve: Mapping[int, float] = {}

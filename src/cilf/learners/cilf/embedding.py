@@ -73,7 +73,7 @@ class Loss(Part):
         generator: torch.Generator,
         old_prototypes: Tensor | None = None,
     ) -> Tensor:
-        """The loss of a batch; R takes part where there are old prototypes."""
+        """The loss of a batch. R is added if there are old prototypes."""
         loss = losses.prototype_cross_entropy(z, y, prototypes, self.alpha)
         inter = losses.triplet_loss(z, y, self.margin, generator, n_negatives=self.negatives)
         loss = loss + self.lambda1 * inter
@@ -140,7 +140,7 @@ def locate_classes(views: list[Tensor], y: Tensor, n_classes: int) -> list[Tenso
 
 
 def choose_prototypes(centres: list[Tensor], anneal: Tensor, loss: Loss) -> list[Tensor]:
-    """The centres with the prototypes that the loss asks for; refused if training diverged."""
+    """The centres with the prototypes of the loss. Diverged training is refused."""
     centres = centres if loss.exact_prototypes else [anneal, *centres[1:]]
     if not all(bool(torch.isfinite(view).all()) for view in centres):
         raise BadConfig(

@@ -142,7 +142,7 @@ class CILF(Learner):
 
     @classmethod
     def paper(cls, **parameters: Any) -> Self:
-        """The choices of the paper wherever it states one; ``parameters`` change others."""
+        """A learner with the paper's choices, where it states them, and these ``parameters``."""
         stated = cls(
             backbone="resnet18",
             update_epochs=20,

@@ -28,11 +28,12 @@ def triplet_loss(
     *,
     n_negatives: int | None = None,
 ) -> Tensor:
-    """L_inter: each instance is closer to one of its class than to others, by a margin.
+    """L_inter: the triplet loss with squared distances.
 
-    The mean over anchors of [margin + d(anchor, positive) - d(anchor, negative)]_+ with squared
-    distances. The positive is random; the negative is the nearest of random ones, one of each of
-    ``n_negatives`` other classes, or of all. Anchors alone in their class give zero.
+    It is the mean over anchors of [margin + d(anchor, positive) - d(anchor, negative)]_+. The
+    positive is a random instance of the same class. One random instance is drawn from each of
+    ``n_negatives`` other classes (None: all), and the nearest is the negative. Anchors that are
+    alone in their class are left out.
     """
     positive, negatives, usable = draw_triplets(y, generator, n_negatives)
     if not bool(usable.any()):
@@ -47,9 +48,9 @@ def triplet_loss(
 def draw_triplets(
     y: Tensor, generator: torch.Generator, n_negatives: int | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Partners of each anchor: a positive (n,), negatives (n, classes; -1 = none), usable (n,).
+    """The positive (n,), the negatives (n, classes; -1: none) and the usability (n,) of anchors.
 
-    No class is its own negative; ``n_negatives`` others are, if there are more.
+    An anchor has a negative from at most ``n_negatives`` other classes.
     """
     n = len(y)
     order = torch.argsort(y, stable=True)
@@ -88,8 +89,8 @@ def distillation(
 def prototype_drift(z: Tensor, y: Tensor, old_prototypes: Tensor) -> Tensor:
     """R: squared distance of the batch mean of each known class from its old prototype.
 
-    Averaged over the known classes in the batch, so that its weight does not depend on how
-    many there are; labels from ``len(old_prototypes)`` on are novel classes and do not count.
+    It is the mean over the known classes in the batch. Labels from ``len(old_prototypes)`` on are
+    novel classes and do not count.
     """
     known = y < len(old_prototypes)
     if not bool(known.any()):

@@ -1,9 +1,9 @@
 """A dictionary of image patches, learned without labels.
 
-A dictionary of patches, after Coates and Ng, "Learning feature representations with k-means":
-patches of the training images are normalised and whitened, and spherical k-means finds typical
-ones. An image is described by how strongly each of them shows in each quarter of it. Labels have
-no part in it, so that it keeps what tells unknown classes apart.
+The method is that of Coates and Ng, "Learning feature representations with k-means". Patches of the
+training images are normalised and whitened, and spherical k-means finds typical ones. An image is
+described by the strength of each typical patch in each quarter. No labels are used, so the
+description keeps what separates unknown classes.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from torch.nn import functional as F
 N_FILTERS = 128
 MAX_SIDE = 32  # pixels a side; larger images are shrunk first
 MAX_PATCH_SIDE = 6  # pixels a side, no more than half of the image
-POSITIONS = 14  # a side, about, at which an image is looked at
+POSITIONS = 14  # patches along a side of an image, about
 QUARTERS = 2  # a side, over which responses are averaged
 N_SAMPLES = 40_000  # patches that a dictionary is made from
 N_ROUNDS = 15  # of k-means
 FLAT = 0.01  # variance, of a standardised image, that counts as noise
 NOISE = 0.1  # added to the variances that whitening divides by
 THRESHOLD = 0.25  # responses below it count as none
-BATCH = 256  # images looked at together
+BATCH = 256  # images described at once
 
 
 class PatchDictionary(nn.Module):
@@ -76,7 +76,7 @@ class PatchDictionary(nn.Module):
         return (pooled.flatten(1) - self.mean) / self.deviation
 
     def _patches(self, x: Tensor) -> Tensor:
-        """Every patch that is looked at, of mean 0 and deviation 1: (n, positions, values)."""
+        """Patches of each image, of mean 0 and deviation 1: (n, positions, values)."""
         if tuple(x.shape[2:]) != self.size:
             x = F.adaptive_avg_pool2d(x, self.size)
         patches = F.unfold(x, self.patch, stride=self.stride).transpose(1, 2)
@@ -96,7 +96,7 @@ class PatchDictionary(nn.Module):
 
 
 def _whitener(centred: Tensor) -> Tensor:
-    """The symmetric map after which no two values of a patch vary together."""
+    """The symmetric map after which the values of a patch are uncorrelated."""
     covariance = (centred.T @ centred / len(centred)).double()
     values, vectors = torch.linalg.eigh(covariance)
     whitener: Tensor = (vectors / (values + NOISE).sqrt()) @ vectors.T
@@ -104,7 +104,7 @@ def _whitener(centred: Tensor) -> Tensor:
 
 
 def spherical_kmeans(points: Tensor, n: int, generator: torch.Generator) -> Tensor:
-    """``n`` directions of length 1 that points lie along, either way: (n, d)."""
+    """``n`` unit vectors (n, d). A point belongs to a direction or to its opposite."""
     directions = F.normalize(torch.randn(n, points.shape[1], generator=generator), dim=1)
     directions = directions.to(points)
     for _ in range(N_ROUNDS):

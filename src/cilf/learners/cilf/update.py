@@ -61,7 +61,7 @@ def update_embedding(
 def _move_centres(
     old: list[Tensor], views: list[Tensor], y: Tensor, n_classes: int
 ) -> list[Tensor]:
-    """The centre of each class in each view; a class without an instance stays where it was."""
+    """The new centre of each class in each view. A class without instances keeps its centre."""
     counts = torch.bincount(y, minlength=n_classes)
     pairs = zip(old, locate_classes(views, y, n_classes), strict=True)
     return [anneal(_add_classes(before, now), now, counts, 0.0) for before, now in pairs]

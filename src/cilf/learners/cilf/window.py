@@ -30,8 +30,8 @@ def compute_views(
 ) -> list[Tensor]:
     """Instances in each of ``VIEWS``, with the network in evaluation mode.
 
-    The inputs have no part in what was learned from labels: they are the strengths of patches in
-    an image, or the scaled vector.
+    The view of the inputs does not depend on labels. It holds the strengths of patches in an image,
+    or the scaled vector.
     """
     features = backbone_features(network, x, batch_size)
     scaled = [network.scale(batch) for batch in torch.split(x, batch_size)]
@@ -42,7 +42,7 @@ def compute_views(
 def learn_patches(
     network: Network, x: Tensor, generator: torch.Generator
 ) -> PatchDictionary | None:
-    """Typical patches of images, from a part of them; None for vectors."""
+    """Learn the typical patches of images from a sample of them. None for vectors."""
     if x.ndim != 4:
         return None
     patches = PatchDictionary(tuple(x.shape[1:])).to(network.device)
@@ -102,7 +102,7 @@ def _spread(x: Tensor) -> float:
 def _main_directions(centred: Tensor, size: int) -> Tensor:
     """The directions of largest variance, as columns.
 
-    Of many dimensions only the main ones are computed, by subspace iteration.
+    If there are many dimensions, subspace iteration computes only the main directions.
     """
     if centred.shape[1] > DIRECT_FACTOR * size:
         block = _main_block(centred, 2 * size)

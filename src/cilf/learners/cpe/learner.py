@@ -1,4 +1,4 @@
-"""CPE: an embedding with several prototypes of each class; what is far from all is novel."""
+"""CPE: an embedding with several prototypes of each class. Instances far from all are novel."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ CLASSIFIER = "classifier"  # the layer of the network that gives one logit for e
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class CPE(Learner):
-    """Convolutional prototype ensemble, and k-means on what is novel.
+    """Convolutional prototype ensemble, and k-means on novel instances.
 
     A network is trained together with weighted prototypes. An instance is assigned to the nearest
     prototype of its class, or becomes a new one where none is within twice ``threshold``. The class

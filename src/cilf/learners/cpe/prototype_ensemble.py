@@ -53,7 +53,7 @@ class PrototypeEnsemble:
         """
         nearest, own = self.nearest_own(z, y)
         near = nearest < reach
-        ensemble = self._join(z[near], own[near])
+        ensemble = self._move_prototypes(z[near], own[near])
         for row in torch.nonzero(~near)[:, 0].tolist():
             ensemble, own[row] = ensemble._assign_one(z[row : row + 1], y[row : row + 1], reach)
         return ensemble, own
@@ -61,11 +61,11 @@ class PrototypeEnsemble:
     def _assign_one(self, z: Tensor, y: Tensor, reach: float) -> tuple[PrototypeEnsemble, Tensor]:
         nearest, own = self.nearest_own(z, y)
         if bool(nearest < reach):
-            return self._join(z, own), own[0]
+            return self._move_prototypes(z, own), own[0]
         return self.add_prototypes(z, y), own.new_tensor(len(self))
 
-    def _join(self, z: Tensor, own: Tensor) -> PrototypeEnsemble:
-        """Move prototypes to the running mean, which does not depend on the order."""
+    def _move_prototypes(self, z: Tensor, own: Tensor) -> PrototypeEnsemble:
+        """Move prototypes to the running means of their instances."""
         counts = torch.bincount(own, minlength=len(self))
         sums = (self.centres * self.weights[:, None]).index_add(0, own, z)
         weights = self.weights + counts
@@ -116,7 +116,7 @@ class PrototypeEnsemble:
         return _nearest(self._distances(z))
 
     def _distances(self, z: Tensor) -> Tensor:
-        """In double precision, so that an instance gets the same ones alone and in a batch."""
+        """Distances in double precision, which do not depend on the batch."""
         return squared_distances(z.double(), self.centres.double()).sqrt()
 
     def arrays(self, name: str) -> dict[str, Array]:

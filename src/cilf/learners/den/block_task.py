@@ -129,7 +129,7 @@ class BlockTask:
         self._train("outputs", weights, self._make_shrink(weights))
 
     def _retrain_selected(self, before: ExpandableBlock) -> None:
-        """Train all that the outputs are connected to, near the weights before."""
+        """Train the sub-network of the outputs, near its weights before."""
         pull = Anchors.of(before).make_pull(self.block, self.expansion.pull)
         self._train("selected units", self.block.find_subnetwork(self.outputs), pull=pull)
 

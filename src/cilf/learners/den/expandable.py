@@ -27,7 +27,7 @@ Masks = list[Tensor]
 class ExpandableBlock(nn.Module):
     """Hidden layers with ReLU, and one output for each class, with the stamps of all tasks.
 
-    Weights from a unit to one of an earlier task are zero, and are to stay so.
+    Weights from a unit to a unit of an earlier task stay zero.
 
     >>> block = ExpandableBlock(3, [(4, 2)])
     >>> block.open_stamp(1, torch.Generator().manual_seed(0))
@@ -148,7 +148,7 @@ class ExpandableBlock(nn.Module):
         return masks
 
     def find_subnetwork(self, outputs: Tensor) -> Masks:
-        """The sub-network of these outputs: weights between units that non-zero ones lead to."""
+        """The weights of the units that reach these outputs along non-zero weights."""
         masks = self.output_weights(outputs)
         masks[-1] &= self.weights[-1] != 0
         units = masks[-1].any(0)
@@ -251,7 +251,7 @@ def split_drifted(
 
 @contextmanager
 def train_only(block: ExpandableBlock, masks: Masks) -> Iterator[None]:
-    """Inside, training moves these weights of the block, and no bias."""
+    """Inside the block, training changes these weights only, and no bias."""
     hooks = [
         weight.register_hook(lambda gradient, mask=mask: gradient * mask)
         for weight, mask in zip(block.weights, masks, strict=True)

@@ -1,8 +1,8 @@
 """The number of classes of a window, estimated with known classes as probes.
 
-Some known classes are *anchors*, whose instances keep their labels in k-means; others are for
-*validation*: their labels are hidden. A number of classes is right where k-means finds them again
-(Han, Vedaldi and Zisserman 2019).
+Some known classes are *anchors*: their instances keep their labels in k-means. The other known
+classes are for *validation*: their labels are hidden. The best number of classes is the one with
+which k-means finds the hidden classes again (Han, Vedaldi and Zisserman 2019).
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _cluster(
 
 
 def clustering_accuracy(truth: Ints, cluster: Ints) -> float:
-    """Share of instances in the cluster that their class is matched with, one to one at best.
+    """Share of instances in the cluster that is matched with their class, by the best matching.
 
     >>> clustering_accuracy(np.array([0, 0, 1, 1]), np.array([5, 5, 5, 3]))
     0.75
@@ -175,7 +175,7 @@ def curve(clusterings: dict[int, list[Clustering]]) -> dict[int, float]:
 
 
 def count_filled(assignment: Array, least_ratio: float) -> int:
-    """Number of clusters that hold at least this share of what the largest one holds.
+    """Number of clusters of at least this share of the largest cluster's size.
 
     >>> count_filled(np.array([0] * 50 + [1] * 60 + [2]), 0.1)
     2

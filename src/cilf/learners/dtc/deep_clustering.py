@@ -1,8 +1,8 @@
 """Deep embedded clustering: a network is tuned until its embedding falls into clusters.
 
-Instances belong to clusters by a Student t distribution around trainable centres; a sharpened
-version of these assignments is what the network is trained towards (Xie et al. 2016). Han et al.
-(2019) start from a network that knows other classes, and average assignments over epochs.
+Instances are assigned to clusters by a Student t distribution around trainable centres. The network
+is trained towards a sharpened version of these assignments (Xie et al. 2016). Han et al. (2019)
+start from a network that knows other classes, and average assignments over epochs.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def soft_assignments(z: Tensor, centres: Tensor) -> Tensor:
 
 
 def target_distribution(q: Tensor) -> Tensor:
-    """p: assignments squared, over the size of each cluster; sure ones become surer.
+    """p: squared assignments over the size of each cluster, which sharpens them.
 
     >>> target_distribution(torch.tensor([[0.75, 0.25], [0.25, 0.75]]))
     tensor([[0.9000, 0.1000],

@@ -15,11 +15,10 @@ from cilf.nn.anchors import Anchors
 
 @contextmanager
 def drop_transfer(network: nn.Module, earlier: Anchors, rate: float) -> Iterator[None]:
-    """Inside, each input of a linear layer takes its earlier weights with probability ``rate``.
+    """Let inputs of linear layers use their earlier weights with probability ``rate``.
 
-    Where it does not, it takes what makes the mean over all draws the weights as they are. Biases
-    have no input, and outputs that came later no earlier weights: both are as they are. So are
-    convolutions.
+    This holds inside the block. The other inputs use weights that make the expectation equal to the
+    current weights. Biases, convolutions and outputs without earlier weights do not change.
     """
     hooks = []
     for name, layer in network.named_modules():

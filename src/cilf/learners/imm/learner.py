@@ -28,7 +28,7 @@ LEAST_PRECISION = 1e-8  # of a weight that does not matter: tasks are then alike
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Transfer(Part):
-    """What holds the training of a task near the weights of the last task.
+    """Transfer from the last task, which keeps the weights of a new task near it.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Transfer(Part):
 
     @contextmanager
     def hold(self, network: Network, earlier: Anchors) -> Iterator[Pull]:
-        """Inside, drop transfer is on; the pull is that of L2 transfer."""
+        """Turn on drop transfer inside the block, and give the pull of L2 transfer."""
         with drop_transfer(network, earlier, self.drop):
             yield earlier.make_pull(network, self.l2)
 

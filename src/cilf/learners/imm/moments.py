@@ -1,9 +1,9 @@
 """Weights of a network after several tasks, merged into one: by their mean, or by the mode.
 
-Each task leaves a Gaussian over the weights: its mean the weights, its precision how sorely each of
-them is needed. The sum of their logarithms is greatest at the mean of the weights by precision,
-which stands for the mode; with the same precision for all it is the plain mean. Both take sums over
-tasks, nothing else.
+Each task gives a Gaussian over the weights. Its mean is the weights, its precision their
+importance. Their product is largest at the mean of the weights, weighted by precision, which
+approximates the mode of their mixture. With equal precisions it is the plain mean. Both need only
+sums over tasks.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from cilf.nn.network import Network
 
 @dataclass(frozen=True)
 class Moments:
-    """Sums over tasks; of the same size however many tasks there were.
+    """Sums over tasks. Their size does not depend on the number of tasks.
 
-    Outputs that a task did not have yet are not part of its terms.
+    A task adds nothing to outputs that came later.
     """
 
     weighted: Mapping[str, Tensor]  # sum of precision * weight
@@ -32,14 +32,14 @@ class Moments:
 
     @classmethod
     def of(cls, network: nn.Module, precision: Mapping[str, Tensor] | None = None) -> Moments:
-        """Of one task: its weights and running statistics; what has no precision counts 1."""
+        """The moments of one task. Values without a precision have precision 1."""
         weights = {k: v for k, v in network.state_dict().items() if v.is_floating_point()}
         given = precision or {}
         counts = {k: given[k] if k in given else torch.ones_like(v) for k, v in weights.items()}
         return cls({k: counts[k] * weights[k] for k in weights}, counts)
 
     def combine(self, later: Moments) -> Moments:
-        """Of these tasks and later ones, in which outputs may have come."""
+        """The moments of these and of later tasks, which may have more outputs."""
         return Moments(
             _add(self.weighted, later.weighted),
             _add(self.precision, later.precision),
@@ -47,7 +47,7 @@ class Moments:
         )
 
     def scale(self, share: float) -> Moments:
-        """Of the same tasks, which count this much."""
+        """The moments multiplied by ``share``."""
         return Moments(
             {name: share * total for name, total in self.weighted.items()},
             {name: share * total for name, total in self.precision.items()},

@@ -2,11 +2,11 @@
 
 Maximise  target · a − ½ aᵀ K a  over  lower <= a <= upper  with  Σ a = 0.
 
-The one equality is what gives a machine its offset b. Kernel rows may be shared by several
-variables, as when an instance is entered once as positive and once as negative: ``rows`` says
-which row each variable has. Solved by sequential minimal optimisation, two variables at a time,
-with the second chosen by second-order information (Fan, Chen and Lin, JMLR 2005), and now and
-then by a move of all variables that are at no bound.
+The equality constraint gives a machine its offset b. Several variables may share a kernel row, for
+example if an instance is both positive and negative. ``rows`` holds the row of each variable. The
+solver is sequential minimal optimisation: it moves two variables at a time and chooses the second
+by second-order information (Fan, Chen and Lin, JMLR 2005). Now and then it moves all variables that
+are at no bound.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Kernel(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """Where the programme is solved, and the offset that comes with it."""
+    """The solution of the programme, and its offset."""
 
     a: Array  # (v,)
     offset: float
@@ -87,14 +87,14 @@ def solve(
 
 
 def _mask_bounds(a: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
-    """What takes variables at a bound out of the choice of one to raise, and one to lower."""
+    """Masks of the variables that cannot rise, and of those that cannot fall."""
     return np.where(a < upper, 0.0, -np.inf), np.where(a > lower, 0.0, np.inf)
 
 
 def move_jointly(kernel: Kernel, a: Array, slope: Array, lower: Array, upper: Array) -> None:
     """Move all variables inside their boxes towards their joint optimum, to the first bound.
 
-    Pairs alone zigzag for long where kernel rows are nearly dependent, as with few features.
+    Moves of pairs converge slowly if kernel rows are nearly dependent, as with few features.
     """
     free = np.flatnonzero((a > lower) & (a < upper))
     n = len(free)

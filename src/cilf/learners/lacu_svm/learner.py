@@ -25,7 +25,7 @@ KERNELS = ("linear", "poly", "rbf")
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class LACUSVM(Learner):
-    """Support vector machines on labelled data and the window; what all of them reject is novel.
+    """Support vector machines on labelled data and the window. Instances that all reject are novel.
 
     Each class has a machine against the rest. Its cost counts labelled instances on the wrong side,
     as in any support vector machine, and window instances near its boundary, on either side.
@@ -207,7 +207,7 @@ class LACUSVM(Learner):
 
 
 def _report_sample(n: int, **most: int) -> None:
-    """Say that a sample stands for all instances; without the window's size, so it is said once."""
+    """Report that the machines are fitted to a sample. The line is the same for all windows."""
     ((parameter, size),) = most.items()
     if n > size:
         warn_once(

@@ -2,8 +2,8 @@
 
 Minimise  ½‖w‖² + C Σ hinge(y f(x)) + C_window Σ [ramp(f(u)) + ramp(−f(u))]  over labelled x and
 window u, where the mean of f(u) lies between two bounds and f(x) <= −ρ for labelled negatives.
-The ramp loss is no convex one, so it is solved by the concave-convex procedure (Collobert, Sinz,
-Weston and Bottou, JMLR 2006): a few convex programmes, each by its dual.
+The ramp loss is not convex. The concave-convex procedure (Collobert, Sinz, Weston and Bottou, JMLR
+2006) solves a few convex programmes, each by its dual.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cilf.core.parameters import Part
 from cilf.core.types import Array, Bools, Ints
 from cilf.learners.lacu_svm import box_qp
 
-LEAST_MEAN = -0.9  # no window is asked to lie, on average, below this
+LEAST_MEAN = -0.9  # least lower bound of a window's mean decision
 FIRST_RHO = 0.5  # while some labelled positive is on the wrong side
 HARD = 10.0  # what a unit beyond a constraint costs, against C for every labelled instance
 
@@ -149,7 +149,7 @@ class WindowProblem:
         self.lowest, self.highest = mean_bounds(float(self.y.mean()), self.costs.eta)
 
     def rho(self, f_labelled: Array) -> float:
-        """How far off negatives must lie: farther than the nearest positive."""
+        """The least distance of negatives from the boundary, beyond the nearest positive."""
         nearest = f_labelled[self.y > 0].min(initial=np.inf)
         return float(nearest + self.costs.rho_margin) if 0 < nearest < np.inf else FIRST_RHO
 
@@ -188,14 +188,14 @@ class WindowProblem:
         return float(norm / 2 + losses + self.window_cost * ramps + self.hard * violation)
 
     def violation(self, f_labelled: Array, f_window: Array, rho: float) -> float:
-        """By how much constraints are missed, in all."""
+        """The total violation of the constraints."""
         mean = f_window.mean()
         off = max(mean - self.highest, 0.0) + max(self.lowest - mean, 0.0)
         return float(off + np.maximum(f_labelled[self.y < 0] + rho, 0.0).sum())
 
 
 class Step(NamedTuple):
-    """One convex programme, and what the machine cost before and after, with its constraints."""
+    """One convex programme, and the cost of the machine before and after it."""
 
     rho: float
     before: float
@@ -205,10 +205,10 @@ class Step(NamedTuple):
 def window_machine(
     programme: Programme, y: Array, costs: Costs, iterations: int, steps: list[Step] | None = None
 ) -> Machine:
-    """The machine of one class, by the concave-convex procedure from that of labelled data.
+    """The machine of one class, by the concave-convex procedure.
 
-    Each step replaces the concave part of the ramp losses by its tangent; a step that would
-    repeat the last one is not made. What each did is added to ``steps``.
+    It starts from the machine of labelled data. Each step replaces the concave part of the ramp
+    losses by its tangent, until a step would repeat the last one. Each step is added to ``steps``.
     """
     problem = WindowProblem(programme, y, costs)
     plain = plain_machine(programme.labelled, y, costs)
@@ -229,7 +229,7 @@ def window_machine(
 
 
 def mean_bounds(labelled_mean: float, eta: float) -> tuple[float, float]:
-    """Between which a window's mean decision must lie.
+    """The bounds of a window's mean decision.
 
     Novel instances make it lower than that of labelled data, by a factor up to ``eta``.
 

@@ -32,11 +32,11 @@ class Sketch:
 
     @classmethod
     def empty(cls, size: int, n_features: int) -> Sketch:
-        """A sketch that was fed nothing."""
+        """An empty sketch."""
         return cls(np.zeros((size, n_features), dtype=np.float32))
 
     def feed(self, rows: Array) -> Sketch:
-        """The sketch after these rows (n, d), too; those of another sketch merge the two."""
+        """The sketch with these rows (n, d) added. The rows of another sketch merge the two."""
         kept, n_filled = self.rows.copy(), self.n_filled
         while len(rows):
             if n_filled == len(kept):
@@ -47,9 +47,9 @@ class Sketch:
         return Sketch(kept, n_filled)
 
     def main_directions(self, energy: float) -> Array:
-        """The main directions (k, d), of unit length: as many as hold this share of all squares.
+        """The main unit directions (k, d) that hold the share ``energy`` of all squares.
 
-        At least one, and never a whole basis, of which no vector would be outside.
+        There is at least one, and never a whole basis, since every vector would lie in its span.
         """
         _, values, directions = np.linalg.svd(self.rows.astype(np.float64), full_matrices=False)
         held = np.cumsum(np.square(values))
@@ -58,9 +58,10 @@ class Sketch:
 
 
 def shrink(rows: Array) -> tuple[Floats, int]:
-    """Rows along the main directions, each shorter by what the middle one has, and how many.
+    """Shorten the main directions so that half of the rows become free.
 
-    Half of the rows become free, since nothing is left of them.
+    Each direction loses the squared length of the middle one. Returns the rows and how many are
+    left.
     """
     _, values, directions = np.linalg.svd(rows.astype(np.float64), full_matrices=False)
     squares = np.square(values)

@@ -20,7 +20,7 @@ from cilf.nn.memory import Memory, set_aside
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class SENCMaS(Learner):
-    """Matrix sketches of the known data and of each class, and k-means on what is novel.
+    """Matrix sketches of the known data and of each class, and k-means on novel instances.
 
     The similarity of an instance to a sketch is the length of its projection on the sketch's main
     directions, as a unit vector. The most similar sketch of a class names the instance. The
