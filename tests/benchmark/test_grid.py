@@ -145,7 +145,7 @@ def test_a_file_that_changes_makes_other_cells(tmp_path: Path) -> None:
         ({"stream": {"quiet": 1}}, "did you mean 'n_quiet'"),
         ({"parameters": {"iforrest": {}}}, "unknown learner in .parameters. 'iforrest'"),
         ({"parameters": {"iforest": {"n_estimator": 3}}}, "did you mean 'n_estimators'"),
-        ({"parameters": {"iforest": {"n_estimators": "none"}}}, "n_estimators is None"),
+        ({"parameters": {"iforest": {"n_estimators": "none"}}}, "^n_estimators is None"),
         ({"loading": {"photos": {}}}, "unknown data set in .loading. 'photos'"),
         ({"loading": {"digits": {"lable": "x"}}}, "did you mean 'label'"),
         ({"override": [{"query": 0.5}]}, "an ..override..: name is missing"),
@@ -157,6 +157,7 @@ def test_a_file_that_changes_makes_other_cells(tmp_path: Path) -> None:
             {"override": [{"name": "a", "vary": {"max_samples": [1]}}]},
             "key of override 'a', vary 'max_samples",
         ),
+        ({"override": [{"name": "a", "vary": {"parameters": 3}}]}, "vary: parameters is 3"),
         (
             {"override": [{"name": "a", "parameters": {"n_estimators": 5}}]},
             "override 'a': unknown parameter of 'one-svm' .*only.learner names those it is for",

@@ -59,6 +59,15 @@ def test_changes_make_a_copy(changes: dict[str, Any], expected: Owner) -> None:
     assert owner == Owner()
 
 
+def test_a_part_without_alternatives_is_set_by_its_parameters() -> None:
+    @dataclass(frozen=True, kw_only=True, repr=False)
+    class Plain(Part):
+        rule: Rule = Rule()
+
+    with pytest.raises(BadConfig, match="rule of Plain has no names: set its parameters"):
+        Plain().replace(rule="other")
+
+
 def test_parts_cannot_be_changed_in_place() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         Owner().k_max = 3  # type: ignore[misc]

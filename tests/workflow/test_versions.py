@@ -224,8 +224,10 @@ def test_a_fit_that_was_killed_leaves_room_for_the_next(points: Path) -> None:
 def test_a_model_of_another_format_is_refused(points: Path) -> None:
     log = (points / "model/log.jsonl").read_text()
     (points / "model/log.jsonl").write_text(log.replace('"format": 2', '"format": 1'))
-    with pytest.raises(BadInput, match="format 1, this cilf reads format 2: fit it again"):
+    with pytest.raises(BadInput, match="format 1, this cilf reads format 2: fit one"):
         workflow.predict("model", "new.csv")
+    with pytest.raises(BadInput, match="format 1, this cilf reads format 2: fit one"):
+        workflow.fit("known.csv", "model", learner="iforest", again=True)
 
 
 def test_add_takes_any_learner(tmp_path: Path) -> None:

@@ -35,6 +35,10 @@ def _to_list(value: Any) -> Any:
     return value if isinstance(value, list) else [value]
 
 
+def _flatten(value: Any) -> Any:
+    return flatten(value) if isinstance(value, Mapping) else value
+
+
 Several = Annotated[list[T], BeforeValidator(_to_list), Field(min_length=1)]
 """One value or a list of them."""
 
@@ -80,7 +84,7 @@ class Selection(_Table):
 class Variation(_Table):
     """Values of parameters to run in every combination."""
 
-    parameters: Annotated[dict[str, Several[Any]], BeforeValidator(flatten)] = {}
+    parameters: Annotated[dict[str, Several[Any]], BeforeValidator(_flatten)] = {}
     stream: dict[str, Several[Any]] = {}
 
     def combinations(self) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
@@ -237,8 +241,9 @@ def cell_key(config: RunConfig) -> str:
     >>> cell_key(plain) == cell_key(RunConfig.of(**names, query=1))
     False
     """
+    resolved = config.resolve()
     try:
-        text = json.dumps(config.resolve(), sort_keys=True, allow_nan=False)
+        text = json.dumps(resolved, sort_keys=True, allow_nan=False)
     except (ValueError, TypeError) as error:  # infinite, a date, ...
         raise BadConfig(f"a value cannot be kept in run.json ({error}): give another.") from error
     return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]

@@ -121,6 +121,9 @@ def _change_part(
     changes = {NAME: value} if isinstance(value, str) else dict(value)
     if NAME in changes:
         known = owner.alternatives.get(name, {})
+        if not known:
+            one = f"{name}{DOT}{next(iter(defaults(type(part))))}"
+            raise BadConfig(f"{name} of {title} has no names: set its parameters, such as {one}.")
         part = known[validation.one_of(f"{name} of {title}", changes.pop(NAME), known)]()
     return part._replace(f"{name!r} of {title}", changes)
 

@@ -85,7 +85,10 @@ def fit(
 
 def _require_new(model: ModelFolder, again: bool) -> None:
     model.require_room()
-    if model.exists() and not again:
+    if not model.exists():
+        return
+    model.require_format()
+    if not again:
         raise BadInput(
             f"{model.path} holds a model already (version {model.current}): name another folder, "
             "or make this its next version (--again)."

@@ -91,17 +91,21 @@ class ModelFolder:
                 )
             what = "is no model" if model.path.is_dir() else "is not there"
             raise BadInput(f"{path} {what}: name a folder that 'cilf fit' made.")
-        version = model.events()[0].about.get("format")
-        if version != FORMAT:
-            raise BadInput(
-                f"{path} has a model of format {version!r}, this cilf reads format {FORMAT}: fit "
-                "it again."
-            )
+        model.require_format()
         return model
 
     def exists(self) -> bool:
         """Whether the folder holds a version to use."""
         return (self.path / CURRENT).is_file()
+
+    def require_format(self) -> None:
+        """Refuse a model that another cilf wrote in another format."""
+        version = self.events()[0].about.get("format", 1)  # the first format did not name itself
+        if version != FORMAT:
+            raise BadInput(
+                f"{self.path} has a model of format {version!r}, this cilf reads format {FORMAT}: "
+                "fit one in another folder."
+            )
 
     # ------------------------------------------------------------- versions and history
 
