@@ -17,7 +17,6 @@ from cilf.errors import BadConfig
 SEPARATOR = "__"  # between the name of a part and that of its parameter, in Python
 DOT = "."  # the same, on the command line and in files
 NAME = "name"  # the key of a part's own name in JSON
-HEADING = "Parameters\n----------\n"  # of a docstring's section
 
 Owner = TypeVar("Owner", bound=type)
 
@@ -195,7 +194,9 @@ def describe(owner: object) -> str:
 
 
 def inherit_descriptions(owner: Owner) -> Owner:
-    """Add the parameters that a class inherits to its docstring, as its bases describe them.
+    """Add the parameters and attributes that a class shares with its bases to its docstring.
+
+    The bases describe each of them once, and may describe parameters that only some classes have.
 
     >>> class Base:
     ...     '''A base.
@@ -204,6 +205,8 @@ def inherit_descriptions(owner: Owner) -> Owner:
     ...     ----------
     ...     seed : int, default=0
     ...         Seed of the weights.
+    ...     width : int, default=8
+    ...         Number of units.
     ...     '''
     >>> @inherit_descriptions
     ... class Child(Base):
@@ -212,24 +215,39 @@ def inherit_descriptions(owner: Owner) -> Owner:
     ...     Parameters
     ...     ----------
     ...     size : int, default=1
-    ...         Number of units.
+    ...         Number of layers.
     ...     '''
-    >>> list(_describe_parameters(Child))
+    ...     def __init__(self, *, size: int = 1, seed: int = 0) -> None: ...
+    >>> list(_read_section(Child, "Parameters"))
     ['size', 'seed']
     """
-    described: dict[str, str] = {}
-    for ancestor in owner.__mro__:
-        described = _describe_parameters(ancestor) | described
-    own = _describe_parameters(owner)
-    added = [text for name, text in described.items() if name not in own]
-    before, heading, after = inspect.cleandoc(owner.__doc__ or "").partition(HEADING)
-    section, gap, rest = after.partition("\n\n")
-    owner.__doc__ = before + heading + "\n".join([section, *added]) + gap + rest
+    before, heading, after = inspect.cleandoc(owner.__doc__ or "").partition(_heading("Parameters"))
+    own, gap, rest = after.partition("\n\n")
+    described = _inherit_section(owner, "Parameters")
+    shared = [text for name, text in described.items() if name in defaults(owner)]
+    attributes = _inherit_section(owner, "Attributes").values()
+    section = "\n".join([own, *shared])
+    if attributes:
+        section += "\n\n" + _heading("Attributes") + "\n".join(attributes)
+    owner.__doc__ = before + heading + section + gap + rest
     return owner
 
 
-def _describe_parameters(owner: type) -> dict[str, str]:
-    """The entries of the section of parameters in a class's own docstring, by name."""
-    section = inspect.cleandoc(owner.__doc__ or "").partition(HEADING)[2].partition("\n\n")[0]
-    entries = re.split(r"\n(?=\w+ : )", section) if section else []
+def _inherit_section(owner: type, title: str) -> dict[str, str]:
+    """The entries of a section that the bases have and the class itself has not."""
+    entries: dict[str, str] = {}
+    for base in owner.__mro__[1:]:
+        entries = _read_section(base, title) | entries
+    own = _read_section(owner, title)
+    return {name: text for name, text in entries.items() if name not in own}
+
+
+def _read_section(owner: type, title: str) -> dict[str, str]:
+    """The entries of a section of a class's docstring, by name."""
+    section = inspect.cleandoc(vars(owner).get("__doc__") or "").partition(_heading(title))[2]
+    entries = re.split(r"\n(?=\w+ : )", section.partition("\n\n")[0]) if section else []
     return {entry.partition(" ")[0]: entry for entry in entries}
+
+
+def _heading(title: str) -> str:
+    return f"{title}\n{'-' * len(title)}\n"

@@ -53,6 +53,37 @@ class Learner(ABC):
         domains: the check of each parameter that needs one.
         alternatives: the parts that a parameter takes beside the type of its default, by name.
         check_parameters: the parameters to run the checks with, if the defaults are too slow.
+    Several learners share the following parameters. ``inherit_descriptions`` adds those that a
+    learner has to its docstring.
+
+    Parameters
+    ----------
+    seed : int, default=0
+        Seed of everything that is random.
+    device : str, default="auto"
+        Device of the network: "auto", "cpu", "cuda", "cuda:1", ...
+    backbone : str or callable, default="auto"
+        Network that turns an instance into features: "mlp", "convnet", "resnet18", a pre-trained
+        one, or a function from the shape of an instance to a module. ``docs/methods/cilf.md`` lists
+        all names.
+    width : int or None, default=None
+        Number of channels (or units) of the backbone's first layer. None is its own default.
+    epochs : int, default=20
+        Number of passes over the data in the initial training.
+    update_epochs : int, default=15
+        Number of passes over the data in an update.
+    training : Training, default=Training()
+        Optimiser and batches; see :class:`cilf.nn.training.Training`.
+    clustering : NovelClustering, default=NovelClustering()
+        Clustering of the novel instances; see
+        :class:`cilf.learners.novel_clustering.NovelClustering`.
+    replay : bool, default=False
+        Whether an update trains on a memory too. Without it only held-out instances are kept.
+
+    Attributes
+    ----------
+    classes_ : array
+        The known classes, in order of arrival.
     """
 
     name: ClassVar[str]

@@ -80,22 +80,6 @@ class ClassifierLearner(Learner):
 
     Parameters
     ----------
-    seed : int, default=0
-        Seed of everything that is random.
-    device : str, default="auto"
-        Device of the network: "auto", "cpu", "cuda", "cuda:1", ...
-    backbone : str or callable, default="auto"
-        Network that turns an instance into features: "mlp", "convnet", "resnet18", a pre-trained
-        one, or a function from the shape of an instance to a module. ``docs/methods/cilf.md`` lists
-        all names.
-    width : int or None, default=None
-        Number of channels (or units) of the backbone's first layer. None is its own default.
-    epochs : int, default=20
-        Number of passes over the data in the initial training.
-    update_epochs : int, default=15
-        Number of passes over the data in an update.
-    training : Training, default=Training()
-        Optimiser and batches; see :class:`cilf.nn.training.Training`.
     accepted_share : float, default=0.95
         Share of the held-out known instances whose novelty stays below the threshold.
     calibration_size : int, default=20

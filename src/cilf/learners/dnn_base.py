@@ -27,14 +27,6 @@ class DNNBase(ClassifierLearner):
     ----------
     replay : bool, default=False
         Whether an update trains on a memory too. Without it only held-out instances are kept.
-    clustering : NovelClustering, default=NovelClustering()
-        Clustering of the novel instances; see
-        :class:`cilf.learners.novel_clustering.NovelClustering`.
-
-    Attributes
-    ----------
-    classes_ : array
-        The known classes, in order of arrival.
 
     Examples
     --------

@@ -13,6 +13,7 @@ from sklearn.ensemble import IsolationForest
 from cilf.core import Detection, validation
 from cilf.core.distances import squared_distances
 from cilf.core.notices import warn_once
+from cilf.core.parameters import inherit_descriptions
 from cilf.core.random import derive_seed, generator, torch_generator
 from cilf.core.types import Array, Floats, Ints
 from cilf.learners.base import Arrays, Learner
@@ -21,6 +22,7 @@ from cilf.learners.novel_clustering import NovelClustering, ScoredWindow
 from cilf.nn.memory import Memory
 
 
+@inherit_descriptions
 @dataclass(kw_only=True, repr=False, eq=False)
 class IForest(Learner):
     """Isolation forest on vectors, k-means on novel instances, and a memory that names classes.
@@ -31,8 +33,6 @@ class IForest(Learner):
 
     Parameters
     ----------
-    seed : int, default=0
-        Seed of everything that is random.
     features : str, default="auto"
         Vectors that the forest works on. "raw" is the scaled values. "embed" is the features of a
         network that is trained on the first classes. "efficientnet-lite0", "timm:NAME" and
@@ -40,8 +40,6 @@ class IForest(Learner):
         "sentence:NAME-OR-FOLDER" for texts. "auto" is "minilm" for texts and "raw" otherwise.
     memory_size : int, default=2000
         Largest number of labelled instances in the memory.
-    clustering : NovelClustering, default=NovelClustering()
-        Clustering of the novel instances.
     n_estimators : int, default=100
         Number of trees.
     max_samples : int, default=256
@@ -53,11 +51,6 @@ class IForest(Learner):
         original method.
     sample_size : int, default=10000
         Largest number of training instances that are kept to grow the forest from.
-
-    Attributes
-    ----------
-    classes_ : array
-        The known classes, in order of arrival.
 
     Examples
     --------

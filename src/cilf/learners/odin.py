@@ -35,14 +35,6 @@ class ODIN(ClassifierLearner):
         Temperature that the logits are divided by.
     epsilon : float, default=0.0014
         Length of the step, in deviations of the training data for each channel.
-    clustering : NovelClustering, default=NovelClustering()
-        Clustering of the novel instances; see
-        :class:`cilf.learners.novel_clustering.NovelClustering`.
-
-    Attributes
-    ----------
-    classes_ : array
-        The known classes, in order of arrival.
 
     Examples
     --------

@@ -11,6 +11,7 @@ from sklearn.svm import OneClassSVM
 
 from cilf.core import Detection, validation
 from cilf.core.notices import warn_once
+from cilf.core.parameters import inherit_descriptions
 from cilf.core.random import generator, torch_generator
 from cilf.core.types import Array, Floats, Ints
 from cilf.learners.base import Arrays, Learner
@@ -19,6 +20,7 @@ from cilf.learners.novel_clustering import NovelClustering, ScoredWindow
 from cilf.nn.memory import Memory
 
 
+@inherit_descriptions
 @dataclass(kw_only=True, repr=False, eq=False)
 class OneSVM(Learner):
     """A one-class support vector machine for each known class, and k-means on novel instances.
@@ -28,8 +30,6 @@ class OneSVM(Learner):
 
     Parameters
     ----------
-    seed : int, default=0
-        Seed of everything that is random.
     features : str, default="auto"
         Vectors that the machines work on. "raw" is the scaled values. "embed" is the features of a
         network that is trained on the first classes. "efficientnet-lite0", "timm:NAME" and
@@ -37,8 +37,6 @@ class OneSVM(Learner):
         "sentence:NAME-OR-FOLDER" for texts. "auto" is "minilm" for texts and "raw" otherwise.
     memory_size : int, default=2000
         Largest number of known instances that an update fits the machines to again.
-    clustering : NovelClustering, default=NovelClustering()
-        Clustering of the novel instances.
     kernel : {"rbf", "linear", "poly", "sigmoid"}, default="rbf"
         Kernel of the machines. "poly" has degree 3.
     nu : float, default=0.1
@@ -49,11 +47,6 @@ class OneSVM(Learner):
     class_size : int, default=2000
         Largest number of instances of a class that its machine is fitted to. A random sample
         stands for a larger class.
-
-    Attributes
-    ----------
-    classes_ : array
-        The known classes, in order of arrival.
 
     Examples
     --------

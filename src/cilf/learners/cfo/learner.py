@@ -60,14 +60,6 @@ class CFO(ClassifierLearner):
         from the shape of an image to a module.
     width : int or None, default=None
         Number of channels of the backbone's first layer. None is its own default.
-    clustering : NovelClustering, default=NovelClustering()
-        Clustering of the novel instances; see
-        :class:`cilf.learners.novel_clustering.NovelClustering`.
-
-    Attributes
-    ----------
-    classes_ : array
-        The known classes, in order of arrival.
 
     Examples
     --------

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from cilf.core import Detection, validation
 from cilf.core.distances import squared_distances
-from cilf.core.parameters import Part
+from cilf.core.parameters import Part, inherit_descriptions
 from cilf.core.random import derive_seed, generator
 from cilf.core.types import Array, Floats, Ints
 from cilf.learners.base import Arrays, Learner
@@ -45,6 +45,7 @@ DETECTORS: dict[str, type[Part]] = {"calibrated": Detector, "curriculum": Curric
 NETWORK, PATCHES = "network", "patches"  # the names of their arrays in a file
 
 
+@inherit_descriptions
 @dataclass(kw_only=True, repr=False, eq=False)
 class CILF(Learner):
     """Adaptive embedding with prototypes, clustering of windows and a replayed memory.
@@ -65,14 +66,6 @@ class CILF(Learner):
         Network that turns an instance into features: "mlp", "convnet", "resnet18", the name of a
         frozen pre-trained network, or a function from the shape of one instance to a module.
         ``docs/methods/cilf.md`` lists them.
-    width : int or None, default=None
-        Number of channels (or units) of the backbone's first layer. None is its own default.
-    epochs : int, default=20
-        Number of passes over the data in the initial training.
-    update_epochs : int, default=15
-        Number of passes over the data in an update.
-    training : Training, default=Training()
-        Optimiser and batches; see :class:`cilf.nn.training.Training`.
     embedding_size : int, default=64
         Number of dimensions of the embedding.
     memory_size : int, default=2000
@@ -84,11 +77,6 @@ class CILF(Learner):
         Terms of the objective; see :class:`cilf.learners.cilf.embedding.Loss`.
     detector : Detector or CurriculumDetector
         Search for novel classes. ``DETECTORS`` names both.
-
-    Attributes
-    ----------
-    classes_ : array
-        The known classes, in order of arrival.
 
     Examples
     --------

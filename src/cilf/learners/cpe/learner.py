@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from cilf.core import Detection, validation
+from cilf.core.parameters import inherit_descriptions
 from cilf.core.random import derive_seed, generator, isolated_torch, torch_generator
 from cilf.core.types import Array, Floats, Ints
 from cilf.learners.base import Arrays, Learner
@@ -41,6 +42,7 @@ NETWORK = "network"  # the name of its weights in a file
 CLASSIFIER = "classifier"  # the layer of the network that gives one logit for each class
 
 
+@inherit_descriptions
 @dataclass(kw_only=True, repr=False, eq=False)
 class CPE(Learner):
     """Convolutional prototype ensemble, and k-means on novel instances.
@@ -59,35 +61,11 @@ class CPE(Learner):
     std_coefficient : float, default=1.0
         Number of deviations above the mean distance of held-out instances of a class at which the
         threshold of the class lies.
-    seed : int, default=0
-        Seed of everything that is random.
-    device : str, default="auto"
-        Device of the network: "auto", "cpu", "cuda", "cuda:1", ...
-    backbone : str or callable, default="auto"
-        Network that turns an instance into features: "mlp", "convnet", "resnet18", a pre-trained
-        one, or a function from the shape of an instance to a module. ``docs/methods/cilf.md`` lists
-        all names.
-    width : int or None, default=None
-        Number of channels (or units) of the backbone's first layer. None is its own default.
-    epochs : int, default=20
-        Number of passes over the data in the initial training.
-    update_epochs : int, default=15
-        Number of passes over the data in an update.
-    training : Training, default=Training()
-        Optimiser and batches; see :class:`cilf.nn.training.Training`.
     calibration_size : int, default=20
         Number of labelled instances of each class that are held out of training for the threshold.
         0 uses the distances of training instances.
     memory_size : int, default=2000
         Largest number of labelled instances that an update trains on again.
-    clustering : NovelClustering, default=NovelClustering()
-        Clustering of the novel instances; see
-        :class:`cilf.learners.novel_clustering.NovelClustering`.
-
-    Attributes
-    ----------
-    classes_ : array
-        The known classes, in order of arrival.
 
     Examples
     --------

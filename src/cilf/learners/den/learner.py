@@ -42,16 +42,6 @@ class DEN(ClassifierLearner):
     update_epochs : int, default=100
         Largest number of passes over the data in each step of an update, and in the step of ``fit``
         that makes weights zero.
-    replay : bool, default=False
-        Whether an update trains on a memory too. Without it only held-out instances are kept.
-    clustering : NovelClustering, default=NovelClustering()
-        Clustering of the novel instances; see
-        :class:`cilf.learners.novel_clustering.NovelClustering`.
-
-    Attributes
-    ----------
-    classes_ : array
-        The known classes, in order of arrival.
 
     Examples
     --------

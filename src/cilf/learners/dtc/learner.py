@@ -50,11 +50,6 @@ class DTC(ClassifierLearner):
     least_novel_share : float, default=0.25
         Share of uncertain instances above which a cluster is a novel class.
 
-    Attributes
-    ----------
-    classes_ : array
-        The known classes, in order of arrival.
-
     Examples
     --------
     >>> rng = np.random.default_rng(0)

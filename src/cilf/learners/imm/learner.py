@@ -68,16 +68,6 @@ class IMMMean(ClassifierLearner):
         gives all tasks the same share.
     transfer : Transfer, default=Transfer()
         What holds a task near the weights of the last one.
-    replay : bool, default=False
-        Whether an update trains on a memory too. Without it only held-out instances are kept.
-    clustering : NovelClustering, default=NovelClustering()
-        Clustering of the novel instances; see
-        :class:`cilf.learners.novel_clustering.NovelClustering`.
-
-    Attributes
-    ----------
-    classes_ : array
-        The known classes, in order of arrival.
 
     Examples
     --------
@@ -157,16 +147,6 @@ class IMMMode(ClassifierLearner):
         What holds a task near the weights of the last one.
     fisher_size : int or None, default=500
         Largest number of instances of a window that the importance is measured on. None uses all.
-    replay : bool, default=False
-        Whether an update trains on a memory too. Without it only held-out instances are kept.
-    clustering : NovelClustering, default=NovelClustering()
-        Clustering of the novel instances; see
-        :class:`cilf.learners.novel_clustering.NovelClustering`.
-
-    Attributes
-    ----------
-    classes_ : array
-        The known classes, in order of arrival.
 
     Examples
     --------

@@ -11,6 +11,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 from cilf.core import Detection, progress, validation
 from cilf.core.notices import warn_once
+from cilf.core.parameters import inherit_descriptions
 from cilf.core.random import generator, torch_generator
 from cilf.core.types import Array, Floats, Ints
 from cilf.learners.base import Arrays, Learner
@@ -23,6 +24,7 @@ from cilf.nn.memory import Memory
 KERNELS = ("linear", "poly", "rbf")
 
 
+@inherit_descriptions
 @dataclass(kw_only=True, repr=False, eq=False)
 class LACUSVM(Learner):
     """Support vector machines on labelled data and the window. Instances that all reject are novel.
@@ -35,8 +37,6 @@ class LACUSVM(Learner):
 
     Parameters
     ----------
-    seed : int, default=0
-        Seed of everything that is random.
     features : str, default="auto"
         Vectors that the machines work on. "raw" is the scaled values. "embed" is the features of a
         network that is trained on the first classes. "efficientnet-lite0", "timm:NAME" and
@@ -44,8 +44,6 @@ class LACUSVM(Learner):
         "sentence:NAME-OR-FOLDER" for texts. "auto" is "minilm" for texts and "raw" otherwise.
     memory_size : int, default=2000
         Largest number of labelled instances in the memory.
-    clustering : NovelClustering, default=NovelClustering()
-        Clustering of the novel instances.
     costs : Costs, default=Costs()
         Costs and constraints of a machine.
     iterations : int, default=10
@@ -63,11 +61,6 @@ class LACUSVM(Learner):
     max_window : int, default=500
         Largest number of window instances that the machines are fitted to. All instances are
         scored.
-
-    Attributes
-    ----------
-    classes_ : array
-        The known classes, in order of arrival.
 
     Examples
     --------

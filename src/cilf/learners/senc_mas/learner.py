@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cilf.core import Detection, validation
+from cilf.core.parameters import inherit_descriptions
 from cilf.core.random import generator, torch_generator
 from cilf.core.types import Array, Floats, Ints
 from cilf.learners.base import Arrays, Learner
@@ -18,6 +19,7 @@ from cilf.learners.senc_mas.frequent_directions import Sketch
 from cilf.nn.memory import Memory, set_aside
 
 
+@inherit_descriptions
 @dataclass(kw_only=True, repr=False, eq=False)
 class SENCMaS(Learner):
     """Matrix sketches of the known data and of each class, and k-means on novel instances.
@@ -32,8 +34,6 @@ class SENCMaS(Learner):
 
     Parameters
     ----------
-    seed : int, default=0
-        Seed of everything that is random.
     features : str, default="auto"
         Vectors that the sketches work on. "raw" is the scaled values. "embed" is the features of a
         network that is trained on the first classes. "efficientnet-lite0", "timm:NAME" and
@@ -41,8 +41,6 @@ class SENCMaS(Learner):
         "sentence:NAME-OR-FOLDER" for texts. "auto" is "minilm" for texts and "raw" otherwise.
     memory_size : int, default=2000
         Largest number of held-out instances that are kept.
-    clustering : NovelClustering, default=NovelClustering()
-        Clustering of the novel instances.
     sketch_size : int, default=100
         Number of rows of each sketch.
     energy : float, default=0.95
@@ -52,11 +50,6 @@ class SENCMaS(Learner):
     calibration_size : int, default=20
         Number of labelled instances of each class that are held out of the sketches for its
         threshold.
-
-    Attributes
-    ----------
-    classes_ : array
-        The known classes, in order of arrival.
 
     Examples
     --------
