@@ -114,7 +114,7 @@ def test_from_a_window_to_a_new_version_and_back(desk: Desk, tmp_path: Path) -> 
     assert done.status == "done", done.problem
     assert done.result is not None
     assert not done.result["refused"]
-    (update,) = desk.store.updates(window)
+    (update,) = desk.store.updates()
     assert (update.job, update.version, update.before) == (job, 2, 1)
     assert set(desk.console.model()["classes"]) >= {"left", "right", "above"}
     assert desk.console.classes().display_label("above") == "above"
@@ -247,14 +247,14 @@ def test_a_rollback_that_fails_and_one_that_was_killed(desk: Desk, tmp_path: Pat
     updates.decide(desk.console, number, keep=False)
     with ModelFolder(desk.model).lock():
         assert "another command is changing" in (desk.work().problem or "")
-    assert desk.store.updates(window)[0].decision == "pending"  # the model is where it was
+    assert desk.store.updates()[0].decision == "pending"  # the model is where it was
     updates.decide(desk.console, number, keep=False)
     job = desk.store.claim_job()
     assert job is not None
     desk.worker.rollback(job)
     desk.store.requeue()
     assert desk.work().status == "done"
-    assert desk.store.updates(window)[0].decision == "rolled back"
+    assert desk.store.updates()[0].decision == "rolled back"
     assert [event.event for event in ModelFolder(desk.model).events()][-2:] == [
         "update",
         "rollback",

@@ -46,20 +46,17 @@ class Preset:
         return f"{self.data}-{self.scenario}-{self.scale}"
 
 
-def preset(data: str, scenario: str, scale: str, n_classes: int | None = None) -> Preset:
+def preset(data: str, scenario: str, scale: str) -> Preset:
     """The protocol of a data set, a scenario and a scale.
 
-    ``n_classes`` is the number of classes of a user's own data. If it is None, the arguments that
-    depend on it are None and the stream decides them.
+    The numbers of classes of a user's own data are None: the stream decides them.
 
     >>> cifar = preset("cifar100", "multiple", "cpu")
     >>> cifar.name, cifar.stream["n_initial"], cifar.stream["max_novel"]
     ('cifar100-multiple-cpu', 50, 10)
-    >>> preset("photos/", "single", "cpu", n_classes=8).stream["n_initial"]
-    4
     """
     sizes = setting(scale, data)
-    classes = _class_counts(scenario, n_classes or N_CLASSES.get(data))
+    classes = _class_counts(scenario, N_CLASSES.get(data))
     stream = stream_defaults(scenario) | classes | dict(sizes.stream)
     return Preset(data if data in N_CLASSES else OWN, scenario, scale, stream, sizes.learner)
 

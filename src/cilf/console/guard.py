@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -147,5 +146,5 @@ def _host(header: str) -> str:
         return ""
 
 
-def _problem(status: int, detail: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    return JSONResponse({"detail": detail}, status_code=status, headers=headers)
+def _problem(status: int, detail: str) -> JSONResponse:
+    return JSONResponse({"detail": detail}, status_code=status)

@@ -305,7 +305,7 @@ def _find_rollback_problem(console: Console, window: int | None = None) -> str |
 def _update_values(console: Console, window: int) -> dict[str, Any]:
     jobs = [job for job in console.store.jobs(window=window) if job.kind == updates.UPDATE]
     job = jobs[-1] if jobs else None
-    update = None if job is None else next(iter(console.store.updates(job=job.id)), None)
+    update = None if job is None else console.store.update(job.id)
     in_model = update is not None and updates.is_in_model(console, update.version)
     stands = update is not None and update.decision != UNDONE and in_model
     outcome = (job.result or {}) if job is not None and job.status == DONE else {}

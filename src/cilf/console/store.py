@@ -264,17 +264,15 @@ class Store:
 
     def add_update(self, update: Update) -> None:
         """Add an update, unless there is one of the same job."""
-        if not self.updates(job=update.job):
+        if self.update(update.job) is None:
             with self.engine.begin() as connection:
                 connection.execute(_updates.insert().values(**vars(update)))
 
-    def updates(self, window: int | None = None, job: int | None = None) -> list[Update]:
-        query = sa.select(_updates).order_by(_updates.c.job)
-        if window is not None:
-            query = query.where(_updates.c.window == window)
-        if job is not None:
-            query = query.where(_updates.c.job == job)
-        return [Update(**row) for row in self._rows(query)]
+    def updates(self) -> list[Update]:
+        return [Update(**row) for row in self._rows(sa.select(_updates).order_by(_updates.c.job))]
+
+    def update(self, job: int) -> Update | None:
+        return next((update for update in self.updates() if update.job == job), None)
 
     def decide(self, job: int, decision: str) -> bool:
         """Decide about an update. Returns whether it was undecided."""

@@ -66,7 +66,7 @@ def is_current(console: Console, job: Job) -> bool:
 
 def decide(console: Console, job: int, keep: bool) -> int | None:
     """Keep an update, or queue its rollback. Returns the number of the rollback's job."""
-    update = next(iter(console.store.updates(job=job)), None)
+    update = console.store.update(job)
     if update is None:
         raise NotFound(f"job {job} has not updated the model.")
     conflict = Conflict("that was decided already: check the decision.")

@@ -38,21 +38,21 @@ def instances(X: Any, *, shape: tuple[int, ...] | None = None, name: str = "X") 
     return array
 
 
-def raw_instances(X: Any, *, shape: tuple[int, ...] | None = None, name: str = "X") -> Array:
+def raw_instances(X: Any, *, shape: tuple[int, ...] | None = None) -> Array:
     """``X`` as ``texts`` if it holds any, else as ``instances``; a text has the shape ()."""
     if not _are_texts(X):
         if shape == ():
             raise BadInput(
-                f"{name} holds no texts, but the learner was fitted on texts: give a sequence of "
+                "X holds no texts, but the learner was fitted on texts: give a sequence of "
                 "strings, or fit again."
             )
-        return instances(X, shape=shape, name=name)
+        return instances(X, shape=shape)
     if shape:
         raise BadInput(
-            f"{name} holds texts, but the learner was fitted on instances of shape {shape}: give "
+            f"X holds texts, but the learner was fitted on instances of shape {shape}: give "
             "such instances, or fit again."
         )
-    return texts(X, name=name)
+    return texts(X)
 
 
 def texts(X: Any, *, name: str = "X") -> Array:

@@ -26,7 +26,8 @@ from cilf.nn.augment import make_augmentation
 from cilf.nn.network import Network, embed
 from cilf.nn.training import Epoch, Settings, Training, epochs, shuffle_batches
 
-BASELINE, PI, TE, TEP = VARIANTS = ("baseline", "pi", "te", "tep")
+PI, TE, TEP = "pi", "te", "tep"
+VARIANTS = ("baseline", PI, TE, TEP)
 N_STARTS = 20  # of the k-means that finds the first centres
 
 
