@@ -68,7 +68,7 @@ def test_a_damaged_cell_fails_alone(tmp_path: Path) -> None:
     assert isinstance(events[-1], Ended)
     (failed,) = again.with_status("failed")
     assert (failed.name, again.count("done")) == (first.name, 1)
-    assert "run.json does not read" in (failed.error or "")
+    assert "run.json cannot be read" in (failed.error or "")
 
 
 @pytest.mark.parametrize("records", ["{}\n", ""])

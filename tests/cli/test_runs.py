@@ -248,7 +248,7 @@ def test_a_run_on_texts(run: Any, tmp_path: Path) -> None:
     (tmp_path / "notes.csv").write_text("\n".join(["text,label", *rows]))
     done = run("run", "--data", "notes.csv", "--scenario", "single", "--out", "here", *HASTY)
     assert done.code == 0, done.err
-    assert "texts are seen through minilm" in done.err
+    assert "texts are embedded by minilm" in done.err
     folder = RunFolder.open("here")
     assert folder.read_run()["features"] == "minilm"
     snapshot = folder.read_snapshot(1)
@@ -272,7 +272,7 @@ def test_auto_says_which_network_photographs_are_seen_through(run: Any, tmp_path
     arguments = ["run", "--data", "shots", "--scenario", "single", "--scale", "smoke", *HASTY]
     auto = run(*arguments, "--out", "auto")
     assert auto.code == 0, auto.err
-    assert "colour images are seen through efficientnet-lite0" in auto.err
+    assert "colour images are embedded by efficientnet-lite0" in auto.err
     assert RunFolder.open("auto").read_run()["features"] == "efficientnet-lite0"
     assert "efficientnet-lite0 (pre-trained, frozen)" in Path("auto/report.html").read_text()
     scratch = run(*arguments, "--out", "scratch", "--set", "backbone=convnet")

@@ -194,7 +194,7 @@ def test_from_digits_to_an_updated_model(browser: Any, digits: Path, server: Ser
     page = open_page(browser, server.url)
     page.fill("#person", "Ann")
     take_shot(page, "01-no-model")
-    page.fill("input[name=data]", str(digits / "known"))
+    page.get_by_label("Labelled data").fill(str(digits / "known"))
     page.click("button:has-text('Fit a model')")
     page.wait_for_selector("text=Open a folder or file")
     page.wait_for_load_state("load")

@@ -131,7 +131,7 @@ def test_runs_are_found_below_a_folder(run: RunFolder, tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"{", b"[1]", b"5", b"null", b"\xff"])
 def test_a_description_that_does_not_read_is_refused(run: RunFolder, content: bytes) -> None:
     (run.path / "run.json").write_bytes(content)
-    with pytest.raises(BadInput, match=r"run\.json does not read"):
+    with pytest.raises(BadInput, match=r"run\.json cannot be read"):
         RunFolder.open(run.path)
 
 

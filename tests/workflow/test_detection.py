@@ -21,7 +21,7 @@ def test_findings_are_not_replaced_unless_told_to(points: Path) -> None:
 
 
 def test_what_was_seen_before_is_left_out(points: Path) -> None:
-    with pytest.raises(BadInput, match=r"nothing that earlier findings do not hold \(100"):
+    with pytest.raises(BadInput, match=r"all 100 instances of .* are in earlier findings"):
         workflow.detect("model", "new.csv", "later", seen=["found"])
     with (points / "new.csv").open("a") as file:
         file.write("up-99,0.1,9.2\nleft-99,-6.0,0.1\n")

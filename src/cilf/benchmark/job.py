@@ -47,7 +47,7 @@ def run_job(job: Job) -> JobResult:
     try:
         with _lock_cell(job.lock):
             error = _run_with_log(job)
-    except (OSError, CilfError) as problem:  # the folder itself will not do
+    except (OSError, CilfError) as problem:  # the folder itself cannot be used
         error = describe_failure(problem)
     return JobResult(error, time.perf_counter() - started)
 
@@ -89,7 +89,7 @@ def _run_to_end(job: Job, folder: RunFolder) -> str | None:
 def _require_unchanged(job: Job) -> None:
     if cell_key(job.config) != job.key:
         raise BadConfig(
-            f"{job.config.learner} is not what it was when the benchmark began, or another "
+            f"{job.config.learner} has changed since the benchmark began, or another "
             "version of cilf runs here: start the benchmark again."
         )
 

@@ -212,7 +212,7 @@ class Console:
         """Change a window by a verb of ``VERBS``."""
         verb, about, key = VERBS[name], body.about, ""
         if "name" in about:
-            find = self._known_key if verb.asks == KNOWN_CLASS else self.make_class
+            find = self._known_key if verb.dialog == KNOWN_CLASS else self.make_class
             key = find(about["name"], body.person)
 
         def make_patch(opened: OpenWindow) -> Patch:

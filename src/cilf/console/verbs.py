@@ -21,7 +21,7 @@ from cilf.core.types import Floats
 from cilf.errors import BadInput
 
 CLUSTERS, CLUSTER, ROWS = "clusters", "cluster", "rows"  # what the page sends
-NEW_CLASS, KNOWN_CLASS, TARGET = "name", "known", "target"  # what the page asks for
+NEW_CLASS, KNOWN_CLASS, TARGET = "name", "known", "target"  # inputs of the dialog
 UNDO = "undo"
 
 
@@ -44,7 +44,7 @@ class Verb:
         key: the key on the page; the page has no button if it is empty.
         sentence: what the history says, with the fields of ``body.about``.
         takes: what the page sends, which is "clusters", "cluster" or "rows".
-        asks: what the page asks for first, which is "name", "known", "target" or nothing.
+        dialog: the input that the page requests first, which is "name", "known", "target" or nothing.
         n_least: the fewest clusters that the verb takes.
         for_rows: the verb that does the same to single instances.
         is_answer: whether the verb spends the label budget.
@@ -56,7 +56,7 @@ class Verb:
     key: str
     sentence: str
     takes: str = CLUSTERS
-    asks: str = ""
+    dialog: str = ""
     n_least: int = 1
     for_rows: str = ""
     is_answer: bool = False
@@ -142,11 +142,11 @@ def label(context: Context, body: LabelBody) -> Patch:
 VERBS: dict[str, Verb] = {
     "name": Verb(
         name, NameBody, "Name", "n", "named {clusters} “{name}”",
-        asks=NEW_CLASS, for_rows="label", is_answer=True,
+        dialog=NEW_CLASS, for_rows="label", is_answer=True,
     ),
     "into": Verb(
         into, NameBody, "Into known", "i", "assigned {clusters} to “{name}”",
-        asks=KNOWN_CLASS, for_rows="label", is_answer=True,
+        dialog=KNOWN_CLASS, for_rows="label", is_answer=True,
     ),
     "merge": Verb(
         merge, ClustersBody, "Merge", "m", "merged {clusters}", n_least=2, is_answer=True
@@ -156,11 +156,11 @@ VERBS: dict[str, Verb] = {
     "skip": Verb(skip, ClustersBody, "Skip", "k", "skipped {clusters}"),
     "reopen": Verb(reopen, ClustersBody, "Reopen", "o", "reopened {clusters}"),
     "move": Verb(
-        move, MoveBody, "Move", "v", "moved {n} to {to}", takes=ROWS, asks=TARGET, is_answer=True
+        move, MoveBody, "Move", "v", "moved {n} to {to}", takes=ROWS, dialog=TARGET, is_answer=True
     ),
     "label": Verb(
         label, LabelBody, "Label", "", "labelled {n} as “{name}”",
-        takes=ROWS, asks=NEW_CLASS, is_answer=True,
+        takes=ROWS, dialog=NEW_CLASS, is_answer=True,
     ),
 }  # fmt: skip
 

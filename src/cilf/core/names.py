@@ -58,7 +58,7 @@ def check_name(typed: str, known: Iterable[str] = ()) -> str:
 def _require_printable(name: str) -> None:
     if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable():
         shown = name if len(name) <= LONGEST_NAME else f"{name[:60]}..."
-        raise BadInput(f"the name {shown!r} will not do: give 1 to {LONGEST_NAME} printable "
+        raise BadInput(f"the name {shown!r} cannot be used: give 1 to {LONGEST_NAME} printable "
                        "characters.")  # fmt: skip
 
 

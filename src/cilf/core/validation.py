@@ -265,7 +265,7 @@ def one_of(kind: str, value: Any, known: Iterable[str]) -> str:
 
 
 Check = Callable[[str, Any], object]
-"""(name, value) -> anything; raises if the value will not do."""
+"""A function of a parameter's name and value that raises if the value cannot be used."""
 
 
 def among(known: Iterable[str]) -> Check:

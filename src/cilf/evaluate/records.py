@@ -108,7 +108,7 @@ class RunFolder:
         try:
             return dict(json.loads((self.path / "run.json").read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError) as error:
-            raise BadInput(f"{self.path / 'run.json'} does not read: {error}") from error
+            raise BadInput(f"{self.path / 'run.json'} cannot be read: {error}") from error
 
     def write_run(self, run: dict[str, Any]) -> None:
         make_folder(self.path)

@@ -76,7 +76,7 @@ def _load_module(path: Path, source: bytes) -> ModuleType:
         del sys.modules[module.__name__]
         reason = f"{type(error).__name__}: {error}".partition("\n")[0]
         raise BadConfig(
-            f"{path} does not load ({reason}{_find_line(error, path)}): mend the file."
+            f"{path} does not load ({reason}{_find_line(error, path)}): correct the file."
         ) from error
     return module
 
@@ -134,6 +134,6 @@ def _require_parameters(made_by: type[Learner], what: str) -> None:
         made = made_by()
     except Exception as error:  # whatever somebody's constructor may raise
         reason = f"{type(error).__name__}: {error}"
-        raise BadConfig(f"{what} cannot be made ({reason}): let it only store.") from error
+        raise BadConfig(f"{what} cannot be made ({reason}): let __init__ only store.") from error
     if unkept := [name for name in parameters if not hasattr(made, name)]:
         raise BadConfig(f"{what} does not keep {unkept[0]!r}: store it as self.{unkept[0]}.")

@@ -134,7 +134,7 @@ def _make_tuned(backbone: str, shape: tuple[int, ...], width: int | None) -> nn.
             f"{shape}: choose another, or 'auto'."
         )
     if width is not None:
-        raise BadConfig(f"width is {width}, but {backbone!r} comes as it is: leave width out.")
+        raise BadConfig(f"width is {width}, but {backbone!r} has a fixed width: leave it out.")
     return image_models.load(source)
 
 

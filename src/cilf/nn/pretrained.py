@@ -150,7 +150,7 @@ def choose_network(value: object, X: Array, *, parameter: str = "backbone") -> s
         return _choose_for_texts(value, parameter)
     if value == "auto" and _are_photographs(X) and image_models.available():
         warn_once(
-            f"colour images are seen through {LITE0}, pre-trained on ImageNet; "
+            f"colour images are embedded by {LITE0}, pre-trained on ImageNet; "
             f"{parameter}='convnet' trains a network from scratch instead."
         )
         return LITE0
@@ -164,7 +164,7 @@ def _choose_for_texts(value: object, parameter: str) -> str:
             f"{parameter} to 'minilm' or 'sentence:NAME'."
         )
     warn_once(
-        f"texts are seen through {MINILM} (all-MiniLM-L6-v2), pre-trained on English; "
+        f"texts are embedded by {MINILM} (all-MiniLM-L6-v2), pre-trained on English; "
         f"{parameter}='sentence:NAME' takes another model."
     )
     return MINILM

@@ -208,7 +208,7 @@ def multiple_novel(
 def _classes(dataset: Dataset, seed: int, fewest: int) -> list[Label]:
     """The classes of a stream: all of the data set, or a random choice by the seed."""
     if not isinstance(dataset, Dataset):
-        raise BadInput(f"dataset is {dataset!r}: give a Dataset, as load_dataset(name) does.")
+        raise BadInput(f"dataset is {dataset!r}: give a Dataset, such as load_dataset(name).")
     if len(dataset.classes) < fewest:
         raise BadInput(
             f"{dataset.name} has {len(dataset.classes)} classes: this stream needs {fewest}, 2 to "

@@ -53,7 +53,7 @@ def _drop_seen(instances: Instances, seen: Sequence[str | Path], data: str | Pat
     fresh = ~np.isin(escape_ids(instances.ids), before)
     if not fresh.any():
         raise BadInput(
-            f"{data} holds nothing that earlier findings do not hold ({len(instances)} instances): "
+            f"all {len(instances)} instances of {data} are in earlier findings: "
             "come back when there is more, or leave --seen out."
         )
     return Instances(instances.X[fresh], instances.ids[fresh], instances.columns)

@@ -144,7 +144,7 @@ def _learn(learner: Learner, X: Array, y: Array) -> UpdateResult:
 def _check_losses(folder: ModelFolder, result: UpdateResult, tolerance: float, force: bool) -> bool:
     """Whether the update costs too much but is forced; refused if it is not forced."""
     for change in select_losses(result.changes, tolerance):
-        warn_once(f"class {change.label!r} loses {change.loss:.3f}: look at its new instances")
+        warn_once(f"class {change.label!r} loses {change.loss:.3f}: check its new instances")
     problem = explain_refusal(result.changes, tolerance)
     if problem and not force:
         raise WouldForget(

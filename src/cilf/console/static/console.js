@@ -362,7 +362,7 @@ async function updateModel(force = false) {
   });
 }
 
-// Ask for a name, a known class or a target; null if the person cancels.
+// Request a name, a known class or a target; null if the person cancels.
 function openDialog(kind, title, text) {
   const dialog = $("#dialog");
   $("#dialog-title").textContent = title;
@@ -408,13 +408,13 @@ function requestOf({ verb, takes, least, forRows }) {
 function refuse(text) { say(text, true); return null; }
 
 async function runVerb(button) {
-  const request = requestOf(button.dataset), { asks, title } = button.dataset;
+  const request = requestOf(button.dataset), { dialog, title } = button.dataset;
   if (!request) return;
   const { verb, subject, body } = request;
-  if (asks) {
-    const value = await openDialog(asks, `${title}: ${subject}`, button.title);
+  if (dialog) {
+    const value = await openDialog(dialog, `${title}: ${subject}`, button.title);
     if (!value) return;
-    if (asks === "target") body.to = /^\d+$/.test(value) ? Number(value) : value;
+    if (dialog === "target") body.to = /^\d+$/.test(value) ? Number(value) : value;
     else body.name = value;
   }
   await act(verb, body);
