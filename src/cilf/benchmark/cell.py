@@ -99,7 +99,7 @@ class Cell:
         }
 
     def _as_given(self) -> dict[str, Any]:
-        """What the user changed, and the path of a learner of their own."""
+        """The changes of the user, and the path of the user's own learner."""
         digest = get_digest(type(self.learner))
         path = {} if digest is None else {"learner_path": self.config.learner}
         return {"changes": self.config.changes()} | path

@@ -82,7 +82,7 @@ class RunConfig(BaseModel):
 
     @property
     def policy(self) -> QueryPolicy:
-        """What the run queries."""
+        """The query policy of the run."""
         return QueryPolicy(**{name: getattr(self, name) for name in POLICY})
 
     @property

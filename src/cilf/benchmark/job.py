@@ -32,7 +32,7 @@ class Job:
 
 @dataclass(frozen=True)
 class JobResult:
-    """How a job ended."""
+    """The outcome of a job."""
 
     error: str | None  # one line; None if the cell is done
     seconds: float

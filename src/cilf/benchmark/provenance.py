@@ -17,7 +17,7 @@ CPU_INFO = Path("/proc/cpuinfo")
 
 
 def provenance() -> dict[str, Any]:
-    """What a result depends on beside its parameters, as JSON holds it."""
+    """The versions, commit and machine of a result, as JSON values."""
     return {
         "versions": {"python": platform.python_version(), **{p: version(p) for p in PACKAGES}},
         "commit": commit(Path(cilf.__file__).parent),

@@ -45,7 +45,7 @@ def means(states: Iterable[State]) -> list[Means]:
 
 
 def _stream(state: State) -> tuple[str, ...]:
-    """What the windows of a cell depend on."""
+    """The values that determine the windows of a cell."""
     config = state.cell.config
     parts = (config.data, config.loading, config.scenario, config.seed, config.stream_arguments())
     return tuple(map(repr, parts))

@@ -1,8 +1,8 @@
-"""What every learner must pass; call ``check_learner`` on your own.
+"""The checks that every learner must pass. ``check_learner`` runs them on your own learner.
 
-Each check is a small function of an unfitted learner that raises ``CheckFailed`` with its name
-and what was seen. A learner that must fail one by nature says so, with the reason, in its class
-attribute ``expected_failures``, and is then held to failing it.
+A check is a small function of an unfitted learner. It raises ``CheckFailed`` with its name and its
+observation. The class attribute ``expected_failures`` of a learner names the checks that it fails
+by nature, with reasons. Such a check must fail.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class EditBody(Body):
 
 
 class VerbBody(EditBody):
-    """What a verb changes."""
+    """The clusters or instances that a verb changes."""
 
     @property
     def numbers(self) -> list[int]:
@@ -71,7 +71,7 @@ class VerbBody(EditBody):
 
     @property
     def about(self) -> dict[str, Any]:
-        """What the history keeps: the fields, and the number of rows instead of the rows."""
+        """The fields for the history, with the number of rows instead of the rows."""
         fields = self.model_dump(exclude={"version", "person", "rows"})
         return fields | ({"n": len(set(self.instances))} if self.instances else {})
 

@@ -1,4 +1,4 @@
-"""How far known classes have moved in the embedding since earlier windows."""
+"""Drift: the distance that known classes have moved in the embedding since earlier windows."""
 
 from __future__ import annotations
 

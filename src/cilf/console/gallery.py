@@ -1,4 +1,4 @@
-"""What the page shows of a window. The worker writes it once, the server reads it.
+"""The gallery of a window, which the page shows. The worker writes it, the server reads it.
 
 ::
 

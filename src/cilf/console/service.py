@@ -395,7 +395,7 @@ class Console:
     # ------------------------------------------------------------- the model
 
     def model(self) -> Mapping[str, Any]:
-        """What the worker has published about the model.
+        """The description of the model that the worker has published.
 
         Its version, its classes under the model's own names, the number of labels of each, and its
         events.

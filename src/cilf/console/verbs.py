@@ -1,4 +1,4 @@
-"""What people do with clusters and instances: pure functions from a state to a patch.
+"""Verbs: changes of clusters and instances, as pure functions from a state to a patch.
 
 ``VERBS`` is the one table of them. The REST routes and their schema, the buttons and keys of the
 page and the sentences of the history derive from it: a new verb is a function and a line.
@@ -26,7 +26,7 @@ UNDO = "undo"
 
 
 class Context(NamedTuple):
-    """What a verb sees of a window."""
+    """The values of a window that a verb uses."""
 
     state: State
     embedding: Floats  # (n, d)
@@ -44,7 +44,7 @@ class Verb:
         key: the key on the page; the page has no button if it is empty.
         sentence: what the history says, with the fields of ``body.about``.
         takes: what the page sends, which is "clusters", "cluster" or "rows".
-        dialog: the input that the page requests first, which is "name", "known", "target" or nothing.
+        dialog: the input of the page's dialog: "name", "known", "target" or none.
         n_least: the fewest clusters that the verb takes.
         for_rows: the verb that does the same to single instances.
         is_answer: whether the verb spends the label budget.

@@ -1,4 +1,4 @@
-"""What people see of a window: clusters, members, queries and labels. Clusters count from 1."""
+"""Views of a window: clusters, members, queries and labels. Clusters are counted from 1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all packages share: types, validation, names, parameters and seeded randomness.
+"""Types, validation, names, parameters and seeded randomness for all packages.
 
 Nothing here imports any other part of cilf but its errors.
 """

@@ -43,7 +43,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Detection:
-    """What a learner detects in a window.
+    """The result of ``detect`` on a window.
 
     Attributes:
         novelty: The novelty score of each instance; higher is more novel.

@@ -13,7 +13,7 @@ DECIMAL_COMMA = re.compile(r"(?:^|;)\s*-?\d+,\d+\s*(?:;|$)", re.MULTILINE)
 
 
 class Dialect(NamedTuple):
-    """How a CSV file is written."""
+    """The encoding, delimiter and decimal point of a CSV file."""
 
     encoding: str
     delimiter: str

@@ -1,4 +1,4 @@
-"""What a format of data has to define to be read."""
+"""The interface of a format of data."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ REPORTS = ("records.jsonl", "report.html", "windows.md", "windows.csv", "windows
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What is kept of a window for plots: all its instances, or a random part of a large one."""
+    """The instances of a window that are kept for plots: all, or a random sample of a large one."""
 
     ids: Array  # (n,) identity of each instance
     map: Floats  # (n, 2) where it lies on the 2-D map of the embedding

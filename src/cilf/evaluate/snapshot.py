@@ -69,7 +69,7 @@ def main_directions(embedding: Floats) -> Floats:
 
 
 def excerpts(X: Array) -> Array:
-    """How each text begins, on one line; "" for each instance that is no text.
+    """The beginning of each text, on one line; "" for each instance that is no text.
 
     >>> excerpts(np.array(["A cat\\n   sat.", "Then"], dtype=object)).tolist()
     ['A cat sat.', 'Then']

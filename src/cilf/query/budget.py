@@ -1,4 +1,4 @@
-"""How many instances to query: a share, a budget for each novel cluster, or none."""
+"""The number of instances to query: a share, a budget for each novel cluster, or none."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def is_budget(query: Any) -> TypeGuard[int]:
 
 
 def count_queries(query: float, n: int) -> int:
-    """How many of ``n`` instances to query.
+    """The number of instances to query among ``n``.
 
     >>> count_queries(5, 3), count_queries(0.1, 30), count_queries(0.1, 4)
     (3, 3, 1)

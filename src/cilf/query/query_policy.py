@@ -28,13 +28,13 @@ class LabelledRows:
 
     @property
     def propagated(self) -> Bools:
-        """Which of the rows have a label that no person gave."""
+        """Whether the label of each row was propagated, not given by a person."""
         return ~np.isin(self.rows, self.queried)
 
 
 @dataclass(frozen=True)
 class QueryPolicy:
-    """What a run queries; the fields are arguments of :func:`cilf.evaluate.run_stream`."""
+    """The query policy of a run. Its fields are arguments of :func:`cilf.evaluate.run_stream`."""
 
     query: Query = 1.0
     n_novel: int | str | None = None

@@ -132,7 +132,7 @@ def _clusters(detection: Detection) -> list[Ints]:
 
 
 def _margins(detection: Detection, members: Ints) -> Array:
-    """How much farther each member is from the nearest other class than from its own."""
+    """Distance of each member to the nearest other class minus distance to its own."""
     points = detection.embedding.astype(np.float64)
     own = _squared_distances(points[members], points[members].mean(axis=0))
     others = [

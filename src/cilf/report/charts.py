@@ -15,7 +15,7 @@ LEFT, RIGHT = 34.0, 14.0  # room for the numbers at the axis, and for half a num
 
 @dataclass(frozen=True)
 class _Frame:
-    """Where things go in a chart of values per window."""
+    """The layout of a chart of values per window."""
 
     n: int  # windows
     width: float

@@ -46,7 +46,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """What tells the run from its neighbours."""
+        """The learner, data, scenario and seed of the run."""
         parts = (self.about.get(key) for key in ("learner", "data", "scenario"))
         named = " · ".join(str(part) for part in parts if part)
         return f"{named} · seed {self.about.get('seed', '?')}"
@@ -64,7 +64,7 @@ class Run:
 
     @property
     def dataset(self) -> dict[str, Any]:
-        """What the run says of its data; nothing if an older cilf wrote it."""
+        """The description of the data in run.json; empty if there is none."""
         return dict(self.about.get("dataset") or {})
 
     @cached_property
@@ -84,7 +84,7 @@ class Run:
         return self.planned[arrival - 1].novel if arrival <= len(self.planned) else ()
 
     def snapshot(self, window: int) -> Snapshot | None:
-        """What the run kept of a window, if anything."""
+        """The snapshot of a window; None if the run kept none."""
         return self.folder.read_snapshot(window)
 
 

@@ -85,5 +85,5 @@ def _best_rows(values: Mapping[int, float], metric: str) -> list[int]:
 
 
 def _stream(run: Run) -> tuple[str, ...]:
-    """What must agree before two runs are compared; seeds may differ."""
+    """The values that two runs must share to be compared. Seeds may differ."""
     return tuple(str(run.about.get(key)) for key in ("data", "scenario", "scale"))

@@ -1,4 +1,4 @@
-"""What an item of the paper is: the cells to run, and the function that writes its files."""
+"""An item of the paper: the cells to run, and the function that writes its files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SINGLE, MULTIPLE = "single", "multiple"
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the files of an item are made from.
+    """The inputs from which the files of an item are made.
 
     Attributes:
         name: name of the item, with which the names of its files begin.

@@ -34,7 +34,7 @@ def decide(points: Tensor, clusters: Clusters, threshold: float) -> Decision:
 
 
 def measure_novelty(points: Tensor, clusters: Clusters) -> Tensor:
-    """How much nearer the nearest novel centre is than the nearest known one.
+    """Distance to the nearest known centre minus distance to the nearest novel one.
 
     Without a novel centre it is the distance to the nearest known one.
     """

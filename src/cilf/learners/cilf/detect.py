@@ -37,7 +37,7 @@ class Model:
 
 
 class DetectorResult(NamedTuple):
-    """What a detector found in a window."""
+    """The result of a detector on a window."""
 
     decision: Decision
     n_novel: int

@@ -160,7 +160,7 @@ class ExpandableBlock(nn.Module):
         return masks
 
     def _earlier(self, layer: int) -> Tensor:
-        """Which weights of a hidden layer come from units that are not later than its own."""
+        """Whether each weight of a hidden layer comes from a unit no newer than its own."""
         n_units, n_inputs = self.weights[layer].shape
         device = self.weights[layer].device
         born = torch.zeros(n_units, 1, device=device)

@@ -110,7 +110,7 @@ class Counting(Part):
 
 
 def anchor_splits(y: Ints, anchor_share: float, n_splits: int) -> Iterator[Bools]:
-    """Which labelled instances are anchors, one split after the other.
+    """Whether each labelled instance is an anchor, for one split after the other.
 
     The classes for validation move on from split to split until each has been among them.
 

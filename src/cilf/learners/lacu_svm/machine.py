@@ -98,7 +98,7 @@ class Machine(NamedTuple):
 
 
 class Programme(NamedTuple):
-    """What the machines of one window share: points, and the variables that belong to them.
+    """The points and variables that the machines of one window share.
 
     The variables, in order: the labelled instances; the window's as positives; the window's as
     negatives; the bounds of the window's mean, from above and from below; the labelled instances
@@ -154,7 +154,7 @@ class WindowProblem:
         return float(nearest + self.costs.rho_margin) if 0 < nearest < np.inf else FIRST_RHO
 
     def beyond(self, f_window: Array) -> Bools:
-        """Which of the window lie beyond the ramp as positives, and which as negatives: (2, n)."""
+        """Whether each window instance is beyond the ramp, as positive and as negative: (2, n)."""
         return np.stack([f_window, -f_window]) < self.costs.ramp
 
     def solve(self, rho: float, beyond: Bools, start: Array) -> box_qp.Solution:
@@ -179,7 +179,7 @@ class WindowProblem:
         )  # fmt: skip
 
     def objective(self, a: Array, offset: float, rho: float) -> float:
-        """What the machine costs; beyond a constraint, that is what ``hard`` says."""
+        """The cost of the machine, with the price ``hard`` of violated constraints."""
         f_labelled, f_window = self.programme.decisions(a, offset)
         norm = a @ box_qp.multiply(self.programme.kernel, a)
         losses = self.costs.C * hinge(self.y * f_labelled).sum()
