@@ -11,9 +11,7 @@ class Oracle:
 
     def __init__(self, window: Window) -> None:
         self._truth = window.y
-        self.n_answered = 0
 
     def answer(self, rows: Ints) -> Array:
         """The true labels of these rows."""
-        self.n_answered += len(rows)
         return self._truth[rows]

@@ -70,20 +70,6 @@ class Costs(Part):
         return self.C * n_labelled / n_window if self.C_window is None else self.C_window
 
 
-def hinge(z: Array) -> Array:
-    """max(0, 1 - z)."""
-    return np.maximum(0.0, 1.0 - z)
-
-
-def ramp_loss(z: Array, end: float) -> Array:
-    """The hinge loss, which stops growing where ``z`` falls below ``end``.
-
-    >>> ramp_loss(np.array([2.0, 0.5, 0.0, -0.3, -5.0]), -0.3).tolist()
-    [0.0, 0.5, 1.0, 1.3, 1.3]
-    """
-    return np.minimum(1.0 - end, hinge(z))
-
-
 def plain_machine(kernel: box_qp.Kernel, y: Array, costs: Costs) -> box_qp.Solution:
     """The support vector machine of labelled data."""
     lower, upper = np.where(y > 0, 0.0, -costs.C), np.where(y > 0, costs.C, 0.0)
@@ -178,37 +164,12 @@ class WindowProblem:
             start=start, tolerance=self.costs.tolerance,
         )  # fmt: skip
 
-    def objective(self, a: Array, offset: float, rho: float) -> float:
-        """The cost of the machine, with the price ``hard`` of violated constraints."""
-        f_labelled, f_window = self.programme.decisions(a, offset)
-        norm = a @ box_qp.multiply(self.programme.kernel, a)
-        losses = self.costs.C * hinge(self.y * f_labelled).sum()
-        ramps = ramp_loss(np.concatenate([f_window, -f_window]), self.costs.ramp).sum()
-        violation = self.violation(f_labelled, f_window, rho)
-        return float(norm / 2 + losses + self.window_cost * ramps + self.hard * violation)
 
-    def violation(self, f_labelled: Array, f_window: Array, rho: float) -> float:
-        """The total violation of the constraints."""
-        mean = f_window.mean()
-        off = max(mean - self.highest, 0.0) + max(self.lowest - mean, 0.0)
-        return float(off + np.maximum(f_labelled[self.y < 0] + rho, 0.0).sum())
-
-
-class Step(NamedTuple):
-    """One convex programme, and the cost of the machine before and after it."""
-
-    rho: float
-    before: float
-    after: float
-
-
-def window_machine(
-    programme: Programme, y: Array, costs: Costs, iterations: int, steps: list[Step] | None = None
-) -> Machine:
+def window_machine(programme: Programme, y: Array, costs: Costs, iterations: int) -> Machine:
     """The machine of one class, by the concave-convex procedure.
 
     It starts from the machine of labelled data. Each step replaces the concave part of the ramp
-    losses by its tangent, until a step would repeat the last one. Each step is added to ``steps``.
+    losses by its tangent, until a step would repeat the last one.
     """
     problem = WindowProblem(programme, y, costs)
     plain = plain_machine(programme.labelled, y, costs)
@@ -221,9 +182,6 @@ def window_machine(
         if abs(last[0] - rho) <= costs.tolerance and np.array_equal(last[1], beyond):
             break
         found = problem.solve(rho, beyond, start=a)
-        if steps is not None:
-            before = problem.objective(a, offset, rho)
-            steps.append(Step(rho, before, problem.objective(found.a, found.offset, rho)))
         a, offset = found.a, found.offset
     return Machine(programme.weights(a), offset)
 
