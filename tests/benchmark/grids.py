@@ -146,5 +146,5 @@ def untimed(bench: Bench) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def kinds(events: list[Any]) -> list[str]:
+def list_names(events: list[Any]) -> list[str]:
     return sorted(type(event).__name__ for event in events)

@@ -10,12 +10,12 @@ from cilf.benchmark.engines import Ended, Started
 from cilf.benchmark.run_time import RunTime
 from cilf.errors import BadInput
 
-from .grids import BROKEN, grid, kinds, own_grid, run, untimed
+from .grids import BROKEN, grid, list_names, own_grid, run, untimed
 
 
 def test_cells_are_run_once_and_are_what_run_cell_makes(tmp_path: Path) -> None:
     bench, events = run(grid(), tmp_path / "out", n_workers=2)
-    assert kinds(events) == ["Ended", "Ended", "Started", "Started"]
+    assert list_names(events) == ["Ended", "Ended", "Started", "Started"]
     assert (bench.count("done"), bench.count("waiting")) == (2, 0)
     for state in bench.states.values():
         records = list(run_cell(state.cell.config, tmp_path / "alone" / state.name))

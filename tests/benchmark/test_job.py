@@ -7,7 +7,7 @@ from pathlib import Path
 from cilf.benchmark import Bench
 from cilf.benchmark.job import Job, run_job
 
-from .grids import BROKEN, PATIENCE, grid, kinds, own_grid, run
+from .grids import BROKEN, PATIENCE, grid, list_names, own_grid, run
 
 
 def test_a_cell_that_fails_stops_no_other_and_is_tried_again(tmp_path: Path) -> None:
@@ -23,7 +23,7 @@ def test_a_cell_that_fails_stops_no_other_and_is_tried_again(tmp_path: Path) -> 
     assert [state.cell.config.learner for state in bench.with_status("done")] == ["iforest"]
     mended.touch()
     again, events = run(made, tmp_path / "out")
-    assert kinds(events) == ["Ended", "Started"]
+    assert list_names(events) == ["Ended", "Started"]
     assert (again.count("done"), again.count("failed")) == (2, 0)
     assert not again.states[failed.name].folder.error.exists()
 

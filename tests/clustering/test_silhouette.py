@@ -11,7 +11,7 @@ from cilf.clustering import silhouette as silhouette_module
 from cilf.clustering.silhouette import silhouette
 
 
-def draws(seed: int = 0) -> torch.Generator:
+def make_generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
@@ -61,11 +61,13 @@ def test_silhouette_does_not_depend_on_the_size_of_its_blocks(
 
 
 def test_equal_instances_far_away_have_no_distance() -> None:
-    z = (torch.randn(40, 8, generator=draws()) + 1e5).repeat(3, 1)
+    z = (torch.randn(40, 8, generator=make_generator()) + 1e5).repeat(3, 1)
     labels = torch.arange(120) % 40
     assert silhouette(z, labels) == pytest.approx(1.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("labels", [[0, 0, 0], [0, 1, 2]])
 def test_silhouette_is_undefined_for_one_cluster_and_for_all_singletons(labels: list[int]) -> None:
-    assert math.isnan(silhouette(torch.randn(3, 2, generator=draws()), torch.tensor(labels)))
+    assert math.isnan(
+        silhouette(torch.randn(3, 2, generator=make_generator()), torch.tensor(labels))
+    )

@@ -83,7 +83,7 @@ def detections(learner: IForest, stream: Stream, query: Query) -> list[list[int]
     return [step.detection.cluster.tolist() for step in steps(learner, stream, QueryPolicy(query))]
 
 
-def kinds(calls: Sequence[tuple[Any, ...]]) -> list[str]:
+def list_names(calls: Sequence[tuple[Any, ...]]) -> list[str]:
     return [call[0] for call in calls]
 
 
@@ -104,11 +104,11 @@ def test_it_is_the_loop_its_docstring_shows(stream: Stream) -> None:
     ] == expected
 
 
-def test_the_learner_gets_instances_and_the_labels_that_were_asked_for(stream: Stream) -> None:
+def test_the_learner_gets_instances_and_the_labels_that_were_queried(stream: Stream) -> None:
     spy = Spy(n_estimators=20)
     spy.fit(*stream.initial)
     taken = list(steps(spy, stream, QueryPolicy(query=0.5)))
-    assert kinds(spy.calls) == ["fit"] + 4 * ["detect", "update", "predict"]
+    assert list_names(spy.calls) == ["fit"] + 4 * ["detect", "update", "predict"]
     assert spy.calls[0][2] is stream.initial.y
     for step, first in zip(taken, range(1, 13, 3), strict=True):
         detect, update, predict = spy.calls[first : first + 3]
@@ -123,7 +123,7 @@ def test_the_learner_gets_instances_and_the_labels_that_were_asked_for(stream: S
 
 
 @pytest.mark.parametrize("query", [0.0, 0, "self"])
-def test_truth_that_is_never_asked_for_changes_nothing(stream: Stream, query: Query) -> None:
+def test_truth_that_is_never_queried_changes_nothing(stream: Stream, query: Query) -> None:
     rows = np.concatenate(stream._rows)
     dataset = stream._dataset
     y = dataset.train.y.copy()
@@ -177,7 +177,7 @@ def test_the_number_of_novel_classes_can_be_given(stream: Stream) -> None:
 def test_without_queries_there_is_no_update(stream: Stream) -> None:
     spy = Spy(n_estimators=20)
     records = list(run_stream(spy, stream, query=0))
-    assert "update" not in kinds(spy.calls)
+    assert "update" not in list_names(spy.calls)
     assert all(r.n_queried == 0 for r in records)
 
 
@@ -215,7 +215,7 @@ def test_what_could_never_happen_is_refused(
         run_stream(IForest(), stream, **arguments)
 
 
-def test_the_strategy_decides_who_is_asked_about(stream: Stream) -> None:
+def test_the_strategy_chooses_the_queries(stream: Stream) -> None:
     learner = IForest(n_estimators=20).fit(*stream.initial)
     for step in steps(learner, stream, QueryPolicy(query=2, strategy="representative")):
         expected = choose_queries(
@@ -225,10 +225,10 @@ def test_the_strategy_decides_who_is_asked_about(stream: Stream) -> None:
         assert step.record.n_queried == len(expected)
 
 
-def test_clusters_that_agree_are_taught_whole(stream: Stream) -> None:
-    asked = list(run_stream(Scripted(stream, "perfect"), stream, query=3))
-    taught = list(run_stream(Scripted(stream, "perfect"), stream, query=3, propagate=0.8))
-    for few, many, window in zip(asked, taught, stream, strict=True):
+def test_clusters_whose_answers_agree_are_labelled_whole(stream: Stream) -> None:
+    queried = list(run_stream(Scripted(stream, "perfect"), stream, query=3))
+    propagated = list(run_stream(Scripted(stream, "perfect"), stream, query=3, propagate=0.8))
+    for few, many, window in zip(queried, propagated, stream, strict=True):
         novel = int(np.isin(window.y, window.novel).sum())
         assert (few.n_queried, few.n_propagated) == (many.n_queried, 0)
         assert math.isnan(few.propagated_right)
@@ -248,7 +248,7 @@ def test_labels_that_were_propagated_are_held_against_the_truth(stream: Stream) 
         queried = {image.tobytes() for image in step.window.X[step.queried]}
         right = [truth[x.tobytes()] == label for x, label in zip(X, y, strict=True)]
         own = np.array([x.tobytes() not in queried for x in X])
-        assert all(np.array(right)[~own])  # what was asked keeps its true label
+        assert all(np.array(right)[~own])  # queried instances keep their true label
         assert step.record.n_propagated == own.sum()
         if own.any():
             assert step.record.propagated_right == pytest.approx(np.array(right)[own].mean())
@@ -260,7 +260,7 @@ def _pair(step: Any) -> tuple[Array, Array]:
     return step.window.X, step.window.y
 
 
-# ----------------------------------------------------------------- nobody is asked
+# ----------------------------------------------------------------- nobody is queried
 
 
 def test_a_perfect_learner_that_names_classes_itself_gets_perfect_scores(stream: Stream) -> None:
@@ -280,11 +280,11 @@ def test_a_perfect_learner_that_names_classes_itself_gets_perfect_scores(stream:
 
 
 class SelfNamed(Scripted):
-    """Recognises again what it was taught, whatever it was called."""
+    """Recognises the classes that it has learned, under any name."""
 
     def __init__(self, stream: Stream) -> None:
         super().__init__(stream, "perfect")
-        self._called: dict[Label, Label] = {}  # true class -> name it was taught under
+        self._called: dict[Label, Label] = {}  # true class -> name it was learned under
         self._windows = {
             image.tobytes(): y for w in stream for image, y in zip(w.X, w.y.tolist(), strict=True)
         }
@@ -336,7 +336,7 @@ def test_records_come_one_by_one(stream: Stream) -> None:
     spy = Spy(n_estimators=20)
     records = run_stream(spy, stream)
     assert isinstance(next(records), WindowRecord)
-    assert kinds(spy.calls) == ["fit", "detect", "update", "predict"]
+    assert list_names(spy.calls) == ["fit", "detect", "update", "predict"]
 
 
 def test_matching_names_the_class_of_each_cluster(stream: Stream) -> None:

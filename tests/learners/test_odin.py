@@ -102,9 +102,9 @@ def test_novelty_is_the_score_at_its_temperature_and_step(learner: ODIN, digits:
     x = as_tensor(X, CPU)
     seen: list[np.ndarray] = []
     for temperature, epsilon in [(1.0, 0.0), (1.0, 0.05), (4.0, 0.0), (4.0, 0.05)]:
-        asked = copy.copy(learner).set_params(temperature=temperature, epsilon=epsilon)
+        changed = copy.copy(learner).set_params(temperature=temperature, epsilon=epsilon)
         expected = -odin_scores(learner._network, x, temperature, epsilon).numpy()
-        np.testing.assert_allclose(asked.detect(X).novelty, expected, rtol=1e-6)
+        np.testing.assert_allclose(changed.detect(X).novelty, expected, rtol=1e-6)
         assert all(np.abs(expected - other).max() > 0.01 for other in seen)
         seen.append(expected)
 

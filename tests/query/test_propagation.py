@@ -20,19 +20,19 @@ def detection(cluster: list[int]) -> Detection:
 TWO = detection([-1, 0, 0, 0, 0, 0, 1, 1, 1, 1])
 
 
-def taught(rows: list[int], answers: list[Any], purity: float = 0.8) -> dict[int, Any]:
+def propagate(rows: list[int], answers: list[Any], purity: float = 0.8) -> dict[int, Any]:
     taken, labels = propagate_answers(TWO, rows, answers, purity)
     assert taken.tolist() == sorted(taken.tolist())
     return dict(zip(taken.tolist(), labels.tolist(), strict=True))
 
 
 def test_the_rest_of_a_cluster_that_agrees_gets_its_label() -> None:
-    assert taught([1, 2, 3], ["a", "a", "a"]) == dict.fromkeys(range(1, 6), "a")
-    assert taught([1, 2, 3, 6], [7, 7, 7, 9]) == dict.fromkeys(range(1, 6), 7) | {6: 9}
+    assert propagate([1, 2, 3], ["a", "a", "a"]) == dict.fromkeys(range(1, 6), "a")
+    assert propagate([1, 2, 3, 6], [7, 7, 7, 9]) == dict.fromkeys(range(1, 6), 7) | {6: 9}
 
 
 def test_those_that_were_asked_about_keep_their_label() -> None:
-    found = taught([1, 2, 3, 4], ["a", "a", "a", "longer"], purity=0.75)
+    found = propagate([1, 2, 3, 4], ["a", "a", "a", "longer"], purity=0.75)
     assert found == {1: "a", 2: "a", 3: "a", 4: "longer", 5: "a"}
 
 
@@ -46,7 +46,7 @@ def test_those_that_were_asked_about_keep_their_label() -> None:
 def test_purity_is_the_share_of_the_most_frequent_answer(
     answers: str, purity: float, agree: bool
 ) -> None:
-    found = taught(list(range(1, len(answers) + 1)), list(answers), purity)
+    found = propagate(list(range(1, len(answers) + 1)), list(answers), purity)
     assert (len(found) == 5) == agree
     assert len(found) == 5 or len(found) == len(answers)
 
@@ -54,15 +54,15 @@ def test_purity_is_the_share_of_the_most_frequent_answer(
 @pytest.mark.parametrize("n", [1, 2])
 def test_too_few_answers_name_no_cluster(n: int) -> None:
     rows = list(range(1, n + 1))
-    assert taught(rows, ["a"] * n, purity=0.1) == dict.fromkeys(rows, "a")
+    assert propagate(rows, ["a"] * n, purity=0.1) == dict.fromkeys(rows, "a")
 
 
 def test_an_answer_about_a_known_instance_names_no_cluster() -> None:
-    assert taught([0, 1, 2], ["a", "a", "a"]) == dict.fromkeys([0, 1, 2], "a")
+    assert propagate([0, 1, 2], ["a", "a", "a"]) == dict.fromkeys([0, 1, 2], "a")
 
 
 def test_without_answers_nothing_is_taught() -> None:
-    assert taught([], []) == {}
+    assert propagate([], []) == {}
     rows, labels = propagate_answers(detection([-1, -1]), [], [])
     assert (len(rows), len(labels)) == (0, 0)
 

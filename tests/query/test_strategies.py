@@ -25,7 +25,7 @@ def detection(cluster: list[int], embedding: Array | None = None) -> Detection:
     return Detection(np.zeros(n, np.float32), np.zeros(n, int), found, 2, {}, places)
 
 
-def asked(found: Detection, query: Query, strategy: str = "random", seed: int = 0) -> list[int]:
+def choose(found: Detection, query: Query, strategy: str = "random", seed: int = 0) -> list[int]:
     return choose_queries(found, query, strategy=strategy, seed=seed, window=1).tolist()
 
 
@@ -100,9 +100,9 @@ def test_a_budget_is_spent_on_every_cluster(
 ) -> None:
     places = np.random.default_rng(seed).normal(size=(len(cluster), 2))
     found = detection(cluster, places)
-    chosen = asked(found, budget, strategy, seed)
+    chosen = choose(found, budget, strategy, seed)
     assert chosen == sorted(set(chosen))
-    assert chosen == asked(found, budget, strategy, seed)
+    assert chosen == choose(found, budget, strategy, seed)
     spent = {c: sum(cluster[row] == c for row in chosen) for c in range(-1, 4)}
     assert spent == {-1: 0} | {c: min(budget, cluster.count(c)) for c in range(4)}
 
@@ -117,7 +117,7 @@ def test_other_strategies_take_their_share_of_each_cluster(
     cluster: list[int], share: float, strategy: str
 ) -> None:
     found = detection(cluster, np.random.default_rng(0).normal(size=(len(cluster), 2)))
-    chosen = asked(found, share, strategy)
+    chosen = choose(found, share, strategy)
     for c in range(4):
         n = cluster.count(c)
         assert sum(cluster[row] == c for row in chosen) == math.ceil(share * n - 1e-9)
@@ -125,11 +125,11 @@ def test_other_strategies_take_their_share_of_each_cluster(
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_one_is_one_and_one_point_nought_is_all(strategy: str) -> None:
-    assert len(asked(MANY, 1, strategy)) == 2
-    assert asked(MANY, 1.0, strategy) == np.flatnonzero(MANY.is_novel).tolist()
+    assert len(choose(MANY, 1, strategy)) == 2
+    assert choose(MANY, 1.0, strategy) == np.flatnonzero(MANY.is_novel).tolist()
     for none in (0, 0.0, "self"):
-        assert asked(MANY, none, strategy) == []
-    assert asked(detection([-1, -1]), 3, strategy) == []
+        assert choose(MANY, none, strategy) == []
+    assert choose(detection([-1, -1]), 3, strategy) == []
 
 
 def test_the_first_representative_is_the_nearest_to_the_middle() -> None:
@@ -139,14 +139,14 @@ def test_the_first_representative_is_the_nearest_to_the_middle() -> None:
         for cluster in (0, 1):
             rows = np.flatnonzero(found.cluster == cluster)
             distance = np.linalg.norm(places[rows] - places[rows].mean(axis=0), axis=1)
-            assert rows[distance.argmin()] in asked(found, 1, "representative")
+            assert rows[distance.argmin()] in choose(found, 1, "representative")
 
 
 def test_representatives_are_spread_over_their_cluster() -> None:
     rng = np.random.default_rng(0)
     middles = np.array([[0, 0], [6, 0], [0, 6], [6, 6]])
     places = (middles[:, None] + rng.normal(0, 0.3, (4, 25, 2))).reshape(100, 2)
-    chosen = asked(detection([0] * 100, places), 4, "representative")
+    chosen = choose(detection([0] * 100, places), 4, "representative")
     assert sorted(row // 25 for row in chosen) == [0, 1, 2, 3]
 
 
@@ -154,46 +154,46 @@ def test_representatives_are_nearer_to_the_middle_than_chance_would_have_it() ->
     places = np.random.default_rng(0).normal(size=(200, 8)).astype(np.float32)
     found = detection([0] * 200, places)
     distance = np.linalg.norm(places - places.mean(axis=0), axis=1)
-    by_chance = np.mean([distance[asked(found, 5, seed=seed)].mean() for seed in range(50)])
-    assert distance[asked(found, 5, "representative")].mean() < by_chance
+    by_chance = np.mean([distance[choose(found, 5, seed=seed)].mean() for seed in range(50)])
+    assert distance[choose(found, 5, "representative")].mean() < by_chance
 
 
 def test_the_uncertain_lie_between_two_classes() -> None:
     places = np.array([[0.0], [1.0], [2.0], [4.0], [5.0], [6.0], [-9.0], [-10.0]])
     found = detection([0, 0, 0, 1, 1, 1, -1, -1], places)
-    assert asked(found, 1, "uncertain") == [2, 3]
+    assert choose(found, 1, "uncertain") == [2, 3]
     alone = detection([0, 0, 0, -1], np.array([[0.0], [1.0], [2.0], [-4.0]]))
-    assert asked(alone, 1, "uncertain") == [0]  # the nearest to what is known
+    assert choose(alone, 1, "uncertain") == [0]  # the nearest to what is known
 
 
 def test_without_another_class_those_far_from_their_own_are_uncertain() -> None:
-    assert asked(detection([0] * 4, np.array([[0.0], [1.0], [1.2], [5.0]])), 1, "uncertain") == [3]
+    assert choose(detection([0] * 4, np.array([[0.0], [1.0], [1.2], [5.0]])), 1, "uncertain") == [3]
 
 
 @pytest.mark.parametrize("budget", [1, 2, 3, 4])
 def test_mixed_is_half_representative_half_uncertain(budget: int) -> None:
     rng = np.random.default_rng(2)
     found = detection([0, 1] * 20, rng.normal(size=(40, 2)))
-    chosen = set(asked(found, budget, "mixed"))
-    typical = set(asked(found, (budget + 1) // 2, "representative"))
+    chosen = set(choose(found, budget, "mixed"))
+    typical = set(choose(found, (budget + 1) // 2, "representative"))
     assert typical <= chosen
-    doubtful = [row for row in asked(found, 20, "uncertain") if row not in typical]
+    doubtful = [row for row in choose(found, 20, "uncertain") if row not in typical]
     assert len(chosen - typical) == 2 * (budget // 2)
-    assert chosen - typical <= set(asked(found, budget, "uncertain")) | set(doubtful)
+    assert chosen - typical <= set(choose(found, budget, "uncertain")) | set(doubtful)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_equal_instances_are_no_trouble(strategy: str) -> None:
-    assert len(asked(detection([0] * 9 + [-1]), 4, strategy)) == 4
+    assert len(choose(detection([0] * 9 + [-1]), 4, strategy)) == 4
 
 
 @pytest.mark.parametrize("query", [True, False, -1, 1.5, -0.1, math.nan, math.inf, "all", None, []])
 def test_what_is_no_query_is_refused(query: Any) -> None:
     with pytest.raises(BadConfig, match=r"^query is .*give a share from 0\.0 to 1\.0") as caught:
-        asked(MANY, query)
+        choose(MANY, query)
     assert "\n" not in str(caught.value)
 
 
 def test_numpy_s_numbers_are_numbers() -> None:
-    assert len(asked(MANY, np.int64(1))) == 2
-    assert len(asked(MANY, np.float32(1))) == 80
+    assert len(choose(MANY, np.int64(1))) == 2
+    assert len(choose(MANY, np.float32(1))) == 80

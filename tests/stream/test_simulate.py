@@ -158,8 +158,8 @@ def test_sizes_are_those_asked_for(case: Case) -> None:
         for window in stream:
             (full,) = set(sizes_by_class(window.y).values())
             even = 0.6 * PER_CLASS / len(stream)  # rounded down, by floating point even if whole
-            asked = parameters["window_size"]
-            assert full == asked if asked else even - 1 <= full <= even
+            size = parameters["window_size"]
+            assert full == size if size else even - 1 <= full <= even
 
 
 @settings(steady, max_examples=15)

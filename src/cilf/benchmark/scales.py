@@ -44,7 +44,7 @@ def _cpu(initial: int, window: int, memory: int, n_windows: int | None = None) -
     )
 
 
-def _own(initial: int, window: int, holdout: int, n_windows: int, **learner: int) -> Setting:
+def _own_data(initial: int, window: int, holdout: int, n_windows: int, **learner: int) -> Setting:
     """A row for users' data: upper bounds, since classes may be small, and no backbone, since
     instances may be vectors or texts."""
     sizes = {"max_initial_size": initial, "max_window_size": window, "holdout_size": holdout}
@@ -78,7 +78,7 @@ SCALES: dict[str, dict[str, Setting]] = {
         "cifar10": _smoke(100),
         "cifar50": _smoke(300),  # ten for each of the classes it starts with
         "cifar100": _smoke(500),
-        ANY: _own(60, 25, 20, n_windows=3, memory_size=500),
+        ANY: _own_data(60, 25, 20, n_windows=3, memory_size=500),
     },
     "cpu": {
         "digits": Setting(learner={"backbone": "convnet", "epochs": 20, "memory_size": 1000}),
@@ -87,7 +87,7 @@ SCALES: dict[str, dict[str, Setting]] = {
         # A class has 500 training images: 200 + 6 x 50, or 150 + 7 x 50, use up all of them.
         "cifar50": _cpu(200, 50, 1500, n_windows=6),
         "cifar100": _cpu(150, 50, 2000, n_windows=7),
-        ANY: _own(500, 200, 100, n_windows=10, epochs=20, memory_size=1000, **TUNING),
+        ANY: _own_data(500, 200, 100, n_windows=10, epochs=20, memory_size=1000, **TUNING),
     },
     "paper": {
         **dict.fromkeys(("digits", "mnist", "cifar10", "cifar50", "cifar100"), _RESNET),

@@ -85,9 +85,11 @@ class Classes:
 
     def drop_unused(self, used: Collection[str]) -> Classes:
         """The classes that the model knows or that are used."""
-        return self._with({k: v for k, v in self.names.items() if k in used or self.is_in_model(k)})
+        return self._replace_names(
+            {k: v for k, v in self.names.items() if k in used or self.is_in_model(k)}
+        )
 
-    def _with(self, names: Mapping[str, str]) -> Classes:
+    def _replace_names(self, names: Mapping[str, str]) -> Classes:
         rest = Classes(self.model)
         rest.names, rest._key_of, rest.version = dict(names), self._key_of, self.version
         return rest
@@ -110,7 +112,7 @@ class Classes:
         others = {k: v for k, v in self.names.items() if k != key}
         name = normalize_name(new)
         if self.key_of_label(name) != key:  # a name may be similar to the one that it replaces
-            name = self._with(others).check_name(new)
+            name = self._replace_names(others).check_name(new)
         if name in others.values():
             raise BadInput(f"name: {name!r} is another class: move instances there instead.")
         if name == self.names[key]:

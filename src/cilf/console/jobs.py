@@ -172,7 +172,7 @@ class Worker:
             "n_clusters": len(found.cluster_sizes),
             "known": found.known_counts,
             "version": findings.about["version"],
-            "drift": measure_drift(self.model, findings, self._earlier(row.id)),
+            "drift": measure_drift(self.model, findings, self._earlier_findings(row.id)),
             "seconds": round(time.monotonic() - started, 1),
         }
         self.store.change_window(row.id, status=DONE, facts=facts)
@@ -245,7 +245,7 @@ class Worker:
     def _folder(self, window: int) -> Path:
         return self.store.folder / "windows" / str(window)
 
-    def _earlier(self, window: int) -> Iterator[Findings]:
+    def _earlier_findings(self, window: int) -> Iterator[Findings]:
         """The findings of earlier windows, the last one first."""
         for row in reversed(self.store.windows()):
             if row.id < window and row.status == DONE:

@@ -147,10 +147,10 @@ def _check_part(owner: Parametrised, name: str, default: Part, within: str) -> N
 
 def to_json(owner: Parametrised) -> dict[str, Any]:
     """The parameters, with parts as mappings; a part that has alternatives is stored by name."""
-    return {name: _plain(owner, name, v) for name, v in get_params(owner, deep=False).items()}
+    return {name: _to_plain(owner, name, v) for name, v in get_params(owner, deep=False).items()}
 
 
-def _plain(owner: Parametrised, name: str, value: Any) -> Any:
+def _to_plain(owner: Parametrised, name: str, value: Any) -> Any:
     if not isinstance(value, Part):
         return value
     named = {known: {NAME: key} for key, known in owner.alternatives.get(name, {}).items()}

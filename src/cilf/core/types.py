@@ -119,7 +119,7 @@ class WindowRecord:
 
     def to_json(self) -> dict[str, Any]:
         """A plain dictionary with null where a value is undefined and text as every key."""
-        return {name: _plain(value) for name, value in vars(self).items()}
+        return {name: _to_plain(value) for name, value in vars(self).items()}
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> WindowRecord:
@@ -138,7 +138,7 @@ _MAPPINGS: dict[str, Callable[[str], Any]] = {
 }
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): _null(each) for key, each in value.items()}
     return _null(value)

@@ -25,7 +25,7 @@ def instances(X: Any, *, shape: tuple[int, ...] | None = None, name: str = "X") 
     >>> instances([[1, 2], [3, 4]]).dtype
     dtype('float32')
     """
-    array = _numeric(X, name)
+    array = _to_numbers(X, name)
     if array.ndim not in (2, 3, 4):
         raise BadInput(f"{name} has shape {array.shape}: give {FORMS}.")
     if array.size == 0:
@@ -101,7 +101,7 @@ def _shorten(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _numeric(X: Any, name: str) -> Array:
+def _to_numbers(X: Any, name: str) -> Array:
     if np.ma.is_masked(X):
         raise BadInput(f"{name} has masked values: fill them, or leave those instances out.")
     try:
@@ -110,7 +110,7 @@ def _numeric(X: Any, name: str) -> Array:
             array = _unbox(array)
     except (ValueError, TypeError, OverflowError, RuntimeError) as error:  # the last is torch's
         raise BadInput(
-            f"{name} is not an array of numbers ({_brief(error)}): give {FORMS}."
+            f"{name} is not an array of numbers ({_first_sentence(error)}): give {FORMS}."
         ) from error
     if array.dtype.kind not in "biuf":
         raise BadInput(f"{name} has dtype {array.dtype}: give numbers, as {FORMS}.")
@@ -136,7 +136,7 @@ def _unbox(array: Array) -> Array:
     return array.astype(np.float64)
 
 
-def _brief(error: Exception) -> str:
+def _first_sentence(error: Exception) -> str:
     return str(error).splitlines()[0].split(". ")[0]
 
 

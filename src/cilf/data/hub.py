@@ -65,13 +65,13 @@ def fetch_command(id_: str, folder: str | None = None) -> str:
 def load_tables(id_: str, configuration: str | None) -> tuple[Table, Table | None]:
     """Load the training and the test split; the latter is None if there is none."""
     splits = _splits(id_, configuration)
-    train = _first(splits, TRAIN) or next(iter(splits))
-    test = _first(splits, TEST)
+    train = _find_first(splits, TRAIN) or next(iter(splits))
+    test = _find_first(splits, TEST)
     held_out = _table(id_, test, splits[test]) if test and test != train else None
     return _table(id_, train, splits[train]), held_out
 
 
-def _first(splits: Mapping[str, Any], names: Sequence[str]) -> str | None:
+def _find_first(splits: Mapping[str, Any], names: Sequence[str]) -> str | None:
     return next((name for name in names if name in splits), None)
 
 

@@ -40,7 +40,7 @@ def write(folder: Path, description: Mapping[str, Any], arrays: Mapping[str, Arr
     tensors = folder / f"{digest[:16]}.safetensors"
     head = {
         "format": FORMAT,
-        **_plain(description),
+        **_to_plain(description),
         "tensors": {"file": tensors.name, "sha256": digest},
     }
     encoded = _encode(head | {"checksum": _checksum(head)})
@@ -138,7 +138,7 @@ def _checksum(head: Mapping[str, Any]) -> str:
     return hashlib.sha256(_encode(head)).hexdigest()
 
 
-def _plain(description: Mapping[str, Any]) -> dict[str, Any]:
+def _to_plain(description: Mapping[str, Any]) -> dict[str, Any]:
     parameters = {name: _plain_value(name, v) for name, v in description["parameters"].items()}
     return {**description, "parameters": parameters}
 

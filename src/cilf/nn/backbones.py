@@ -101,7 +101,7 @@ def make_backbone(
     The output of a frozen network is vectors, so its backbone is an mlp.
     """
     if callable(backbone):
-        return _own(backbone, shape)
+        return _make_own(backbone, shape)
     if pretrained.is_tuned(backbone):
         return _make_tuned(backbone, shape, width)
     factory = BACKBONES[_resolve(backbone, shape)]
@@ -138,7 +138,7 @@ def _make_tuned(backbone: str, shape: tuple[int, ...], width: int | None) -> nn.
     return image_models.load(source)
 
 
-def _own(factory: Factory, shape: tuple[int, ...]) -> nn.Module:
+def _make_own(factory: Factory, shape: tuple[int, ...]) -> nn.Module:
     module = factory(shape)
     if not isinstance(module, nn.Module):
         raise BadConfig(

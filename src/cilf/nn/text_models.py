@@ -90,7 +90,7 @@ def preprocessing(model: Any) -> dict[str, Any]:
         "vocabulary": digest(model.tokenizer.get_vocab()),
         "tokens": model.tokenizer(PROBE, truncation=True, max_length=LONGEST)["input_ids"],
         "steps": [[type(module).__name__, *_pooling_modes(module)] for module in model],
-        "longest": _longest(model),
+        "longest": _max_length(model),
         "prompt": _prompt(model),
     }
 
@@ -104,7 +104,7 @@ def _pooling_modes(module: Any) -> list[str]:
     return [mode.removesuffix("_tokens").removesuffix("_token") for mode in spelt]
 
 
-def _longest(model: Any) -> int:
+def _max_length(model: Any) -> int:
     return int(model.max_seq_length or LONGEST)
 
 
@@ -116,7 +116,7 @@ def _prompt(model: Any) -> str:
 @torch.inference_mode()
 def features(model: Any, texts: Sequence[str]) -> Floats:
     """The embedding of each text: (n, f)."""
-    prompted = [_truncate(_prompt(model) + text, _longest(model)) for text in texts]
+    prompted = [_truncate(_prompt(model) + text, _max_length(model)) for text in texts]
     lengths = _padded_lengths(model, prompted)
     found: dict[int, Floats] = {}
     for length in np.unique(lengths).tolist():
@@ -138,7 +138,7 @@ def _truncate(text: str, longest: int) -> str:
 
 
 def _padded_lengths(model: Any, texts: list[str]) -> Ints:
-    longest = _longest(model)
+    longest = _max_length(model)
     tokens = model.tokenizer(texts, truncation=True, max_length=longest)["input_ids"]
     lengths = np.array([len(each) for each in tokens], dtype=np.int64)
     return np.minimum(-(-lengths // STEP) * STEP, longest)

@@ -37,7 +37,7 @@ class _Frame:
             label(f"{value:g}", LEFT - 8, y + 4, text_anchor="end", class_="tick"),
         )
 
-    def below(self, text: str, window: int) -> Svg:
+    def label_below(self, text: str, window: int) -> Svg:
         return label(text, self.x(window), self.bottom + 19)
 
     def image(self, *children: str, title: str) -> Svg:
@@ -68,7 +68,7 @@ def _pair(record: WindowRecord, i: int, frame: _Frame) -> Svg:
         _bar(x + 3, found, frame, "bar found"),
         label("✓ exact" if exact else format_signed(found - true), x, 16,
               class_="verdict good" if exact else "verdict off"),
-        frame.below(f"window {record.window}", i),
+        frame.label_below(f"window {record.window}", i),
     )  # fmt: skip
 
 
@@ -106,7 +106,7 @@ def plot_metric(records: Sequence[WindowRecord], name: str, title: str) -> Svg:
     width = max(260.0, LEFT + RIGHT + 44.0 * len(records))
     frame = _Frame(len(records), width, top=22, bottom=132, most=1)
     axis = [frame.tick(value) for value in (0, 0.5, 1)]
-    windows = [frame.below(str(record.window), i) for i, record in enumerate(records)]
+    windows = [frame.label_below(str(record.window), i) for i, record in enumerate(records)]
     lines = [_line(places, values, frame) for places in _split_at_gaps(values)]
     texts = [f"Window {r.window}: {_describe(v)}" for r, v in zip(records, values, strict=True)]
     dots = [_dot(i, values, f"{title}, {text}", frame) for i, text in enumerate(texts)]
@@ -126,7 +126,7 @@ def _dot(i: int, values: list[float], hover: str, frame: _Frame) -> Svg:
     return group(
         element("title", hover),
         element("circle", class_="dot", cx=x, cy=y, r=4),
-        label(_short(value), x, y + (18 if _dips(values, i) else -9), class_="value"),
+        label(_format_short(value), x, y + (18 if _dips(values, i) else -9), class_="value"),
     )
 
 
@@ -151,7 +151,7 @@ def _split_at_gaps(values: list[float]) -> list[list[int]]:
     return [run for run in runs if len(run) > 1]
 
 
-def _short(value: float) -> str:
+def _format_short(value: float) -> str:
     return f"{value:.2f}".removeprefix("0")
 
 

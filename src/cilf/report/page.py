@@ -161,7 +161,9 @@ def _provenance(run: Run) -> list[tuple[str, list[tuple[str, str]]]]:
         "Versions": about.get("versions") or {},
         "Machine": about.get("machine") or {},
     }
-    return [(name, [(k, _plain(v)) for k, v in block.items()]) for name, block in blocks.items()]
+    return [
+        (name, [(k, _format_value(v)) for k, v in block.items()]) for name, block in blocks.items()
+    ]
 
 
 def _name_parameters(nested: dict[str, Any]) -> dict[str, Any]:
@@ -169,11 +171,11 @@ def _name_parameters(nested: dict[str, Any]) -> dict[str, Any]:
     return {to_dotted(name): value for name, value in flatten(nested).items()}
 
 
-def _plain(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if value is None:
         return "none"
     if isinstance(value, list | tuple):
-        return ", ".join(_plain(item) for item in value)
+        return ", ".join(_format_value(item) for item in value)
     return str(value)
 
 

@@ -176,7 +176,7 @@ def _plot_ends(axes: Any, stream: Stream) -> None:
 
 
 def _label_axes(axes: Any, stream: Stream, font: float) -> None:
-    names = [_short(label) for label in stream.plan.arrivals]
+    names = [_shorten(label) for label in stream.plan.arrivals]
     columns = range(len(stream) + 1)
     axes.set_xlim(0, _x(len(stream)) + 1)
     axes.set_ylim(len(names), 0)
@@ -197,7 +197,7 @@ def _column_names(stream: Stream) -> list[str]:
     return [f"start\n+{len(plan.initial)}", *starting]
 
 
-def _short(label: Label) -> str:
+def _shorten(label: Label) -> str:
     name = " ".join(str(label).split())
     return name if len(name) <= MAX_NAME_LENGTH else f"{name[: MAX_NAME_LENGTH - 1]}…"
 

@@ -18,7 +18,7 @@ from ..grids import (
     BROKEN,
     PATIENCE,
     alive,
-    kinds,
+    list_names,
     meanwhile,
     own_grid,
     run,
@@ -50,7 +50,7 @@ def test_a_cell_that_kills_its_process_is_given_up(tmp_path: Path) -> None:
     parameters = {"dies": True, "mended": str(tmp_path / "mended")}
     made = own_grid(tmp_path / "broken.py", BROKEN, "Broken", parameters, seed=0)
     bench, events = run(made, tmp_path / "out", n_workers=1)
-    assert kinds(events).count("Lost") == 2
+    assert list_names(events).count("Lost") == 2
     (failed,) = bench.with_status("failed")
     assert failed.error is not None
     assert failed.error.startswith("its process died (exit code 3) 3 times")
@@ -110,7 +110,7 @@ def test_a_killed_benchmark_takes_its_workers_along_and_goes_on(
     until(lambda: not any(map(alive, waiting(gate))))
     gate.touch()
     bench, events = run(made, tmp_path / "out")
-    assert kinds(events) == ["Ended", "Ended", "Started", "Started"]
+    assert list_names(events) == ["Ended", "Ended", "Started", "Started"]
     assert [len(s.folder.read_run()["resumed"]) for s in bench.with_status("done")] == [1, 1]
     assert untimed(bench) == untimed(run(made, tmp_path / "whole")[0])
 

@@ -82,9 +82,9 @@ def test_views_that_do_not_vary_do_no_harm() -> None:
 
 
 def test_of_many_dimensions_the_main_ones_are_found_without_the_whole_covariance() -> None:
-    draws = torch.Generator().manual_seed(0)
+    rng = torch.Generator().manual_seed(0)
     spreads = torch.linspace(3, 0.3, 300).square()
-    points = torch.randn(500, 300, generator=draws) * spreads
+    points = torch.randn(500, 300, generator=rng) * spreads
     centred = points - points.mean(0)
     found = _main_directions(centred, 16)
     _, vectors = torch.linalg.eigh(centred.T @ centred)

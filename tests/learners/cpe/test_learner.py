@@ -139,9 +139,9 @@ def test_an_update_measures_the_limits_of_all_classes_anew(learner: CPE) -> None
 
 @pytest.mark.parametrize("coefficient", [0.0, 1.0, 2.0, 3.0])
 def test_what_lies_beyond_mean_and_deviations_is_novel(learner: CPE, coefficient: float) -> None:
-    asked = copy.copy(learner).set_params(std_coefficient=coefficient)
+    changed = copy.copy(learner).set_params(std_coefficient=coefficient)
     window = np.concatenate([learner._calibration.X, around([(0, 0)], 20, seed=2)])
-    found = asked.detect(window)
+    found = changed.detect(window)
     distance, _ = learner._prototypes.nearest(torch.from_numpy(learner.embed(window)))
     positions = (found.label == "b").astype(int)
     mean, deviation = learner._spreads[positions].T
@@ -156,8 +156,8 @@ def test_as_many_known_instances_are_rejected_as_that_many_deviations_leave_out(
     fresh = around([(-9, 0), (9, 0)], 300, seed=5)
 
     def rejected(coefficient: float) -> float:
-        asked = copy.copy(learner).set_params(std_coefficient=coefficient)
-        return float(asked.detect(fresh).is_novel.mean())
+        changed = copy.copy(learner).set_params(std_coefficient=coefficient)
+        return float(changed.detect(fresh).is_novel.mean())
 
     assert 0.05 < rejected(1.0) < 0.35  # a normal distance: 0.16
     assert rejected(4.0) < 0.06  # Chebyshev, whatever the distribution

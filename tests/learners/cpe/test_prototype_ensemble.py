@@ -102,9 +102,9 @@ def test_one_instance_at_a_time_is_the_published_method(
 
 
 def test_a_batch_that_stays_with_its_prototypes_is_as_good_as_one_by_one() -> None:
-    draws = torch.Generator().manual_seed(0)
+    rng = torch.Generator().manual_seed(0)
     y = torch.arange(2).repeat(20)
-    z = 20.0 * y[:, None] + torch.randn(40, 3, generator=draws)
+    z = 20.0 * y[:, None] + torch.randn(40, 3, generator=rng)
     together, own = PrototypeEnsemble.empty(3).assign(z[:2], y[:2], 8.0)[0].assign(z, y, 8.0)
     expected = one_by_one(torch.cat([z[:2], z]), torch.cat([y[:2], y]), 8.0)
     assert own.tolist() == y.tolist()
@@ -113,11 +113,11 @@ def test_a_batch_that_stays_with_its_prototypes_is_as_good_as_one_by_one() -> No
 
 
 def test_a_class_of_two_far_modes_has_two_prototypes() -> None:
-    draws = torch.Generator().manual_seed(0)
+    rng = torch.Generator().manual_seed(0)
     modes = torch.tensor([[0.0, 0.0], [30.0, 0.0]])
-    z = modes[torch.arange(100) % 2] + torch.randn(100, 2, generator=draws)
+    z = modes[torch.arange(100) % 2] + torch.randn(100, 2, generator=rng)
     made = PrototypeEnsemble.empty(2)
-    for rows in torch.randperm(100, generator=draws).split(16):
+    for rows in torch.randperm(100, generator=rng).split(16):
         made, _ = made.assign(z[rows], torch.zeros(len(rows), dtype=torch.long), 10.0)
     assert made.weights.tolist() == [50, 50]
     assert torch.allclose(made.centres.sort(0).values, modes, atol=0.5)
@@ -172,8 +172,8 @@ def test_stored_and_back() -> None:
 
 
 def test_dce_is_minus_the_log_odds_of_the_own_prototype() -> None:
-    draws = torch.Generator().manual_seed(0)
-    z, centres = torch.randn(6, 3, generator=draws), torch.randn(4, 3, generator=draws)
+    rng = torch.Generator().manual_seed(0)
+    z, centres = torch.randn(6, 3, generator=rng), torch.randn(4, 3, generator=rng)
     own = torch.tensor([0, 1, 2, 3, 0, 1])
     slow = 0.0
     for point, prototype in zip(z.tolist(), own.tolist(), strict=True):
@@ -184,8 +184,8 @@ def test_dce_is_minus_the_log_odds_of_the_own_prototype() -> None:
 
 @pytest.mark.parametrize("beta", [0.5, 1.0, 3.0])
 def test_pairwise_loss_is_a_soft_hinge_on_squared_distances(beta: float) -> None:
-    draws = torch.Generator().manual_seed(0)
-    z, prototypes = 2 * torch.randn(6, 3, generator=draws), torch.randn(6, 3, generator=draws)
+    rng = torch.Generator().manual_seed(0)
+    z, prototypes = 2 * torch.randn(6, 3, generator=rng), torch.randn(6, 3, generator=rng)
     same = torch.tensor([True, False, True, False, False, True])
     slow = 0.0
     for point, centre, like in zip(z.tolist(), prototypes.tolist(), same.tolist(), strict=True):

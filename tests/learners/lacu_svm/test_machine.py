@@ -140,7 +140,7 @@ def test_a_convex_programme_is_solved_as_by_a_general_solver() -> None:
     """Its primal, over weights, offset and one slack for each hinge, by SLSQP."""
     kernel, whole = problem(3)
     rng = np.random.default_rng(0)
-    rho, beyond = 0.6, whole.beyond(rng.normal(-0.5, 1.0, size=12))
+    rho, beyond = 0.6, whole.is_beyond(rng.normal(-0.5, 1.0, size=12))
     assert beyond.any(axis=1).all()
     found = whole.solve(rho, beyond, start=np.zeros(len(whole.programme.kernel.rows)))
     root = np.linalg.cholesky(kernel + 1e-12 * np.eye(21))  # f = root w + b

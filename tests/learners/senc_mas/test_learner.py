@@ -111,9 +111,9 @@ def test_each_class_has_the_threshold_of_its_own_held_out_instances() -> None:
     np.testing.assert_allclose(learner._thresholds(), expected, atol=1e-6)
     window = along("abc", seed=1)
     found = learner.detect(window)
-    asked = np.array(expected)[["abcd".index(name) for name in found.label]]
-    clear = np.abs(1 - found.novelty - asked) > 1e-5
-    assert (found.is_novel == (1 - found.novelty < asked))[clear].all()
+    thresholds = np.array(expected)[["abcd".index(name) for name in found.label]]
+    clear = np.abs(1 - found.novelty - thresholds) > 1e-5
+    assert (found.is_novel == (1 - found.novelty < thresholds))[clear].all()
 
 
 def test_a_novel_class_is_found_learned_and_then_known(learner: SENCMaS) -> None:

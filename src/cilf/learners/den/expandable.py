@@ -155,11 +155,11 @@ class ExpandableBlock(nn.Module):
         for layer in range(len(self.weights) - 2, -1, -1):
             linked = (self.weights[layer] != 0) & units[:, None]
             below = linked.any(0)
-            masks[layer] = units[:, None] & below[None, :] & self._earlier(layer)
+            masks[layer] = units[:, None] & below[None, :] & self._mask_earlier(layer)
             units = below
         return masks
 
-    def _earlier(self, layer: int) -> Tensor:
+    def _mask_earlier(self, layer: int) -> Tensor:
         """Whether each weight of a hidden layer comes from a unit no newer than its own."""
         n_units, n_inputs = self.weights[layer].shape
         device = self.weights[layer].device

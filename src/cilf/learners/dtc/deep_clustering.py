@@ -264,13 +264,13 @@ class _Consistency:
         self.epoch, self.averaged = self.epoch + 1, averaged
 
     def __call__(self, q: Tensor, rows: Tensor) -> Tensor:
-        other = self._other(rows)
+        other = self._other_assignments(rows)
         if other is None:
             return q.sum() * 0.0
         weight = self.tuning.consistency * sigmoid_rampup(self.epoch, self.tuning.rampup)
         return weight * F.mse_loss(q, other)
 
-    def _other(self, rows: Tensor) -> Tensor | None:
+    def _other_assignments(self, rows: Tensor) -> Tensor | None:
         if self.tuning.variant == TE:
             return None if self.averaged is None else self.averaged[rows]
         if self.tuning.variant != PI:

@@ -139,7 +139,7 @@ class WindowProblem:
         nearest = f_labelled[self.y > 0].min(initial=np.inf)
         return float(nearest + self.costs.rho_margin) if 0 < nearest < np.inf else FIRST_RHO
 
-    def beyond(self, f_window: Array) -> Bools:
+    def is_beyond(self, f_window: Array) -> Bools:
         """Whether each window instance is beyond the ramp, as positive and as negative: (2, n)."""
         return np.stack([f_window, -f_window]) < self.costs.ramp
 
@@ -178,7 +178,7 @@ def window_machine(programme: Programme, y: Array, costs: Costs, iterations: int
     for _ in range(iterations):
         f_labelled, f_window = programme.decisions(a, offset)
         last, rho = (rho, beyond), problem.rho(f_labelled)
-        beyond = problem.beyond(f_window)
+        beyond = problem.is_beyond(f_window)
         if abs(last[0] - rho) <= costs.tolerance and np.array_equal(last[1], beyond):
             break
         found = problem.solve(rho, beyond, start=a)
