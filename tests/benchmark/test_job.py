@@ -45,7 +45,7 @@ def test_a_learner_that_changed_meanwhile_is_not_taken_for_the_other(tmp_path: P
     state = next(s for s in bench.states.values() if "broken" in s.name)
     job = Job(state.cell.config, state.cell.key, state.folder.path, tmp_path / "lock")
     file.write_text(BROKEN + "# changed\n", encoding="utf-8")
-    assert "is not what it was" in (run_job(job).error or "")
+    assert "has changed since the benchmark began" in (run_job(job).error or "")
 
 
 def test_two_benchmarks_never_work_on_one_cell_at_once(tmp_path: Path) -> None:
