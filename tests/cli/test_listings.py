@@ -58,8 +58,8 @@ def test_a_stream_is_shown_as_json(run: Any) -> None:
         (["data", "show", "digit"], "did you mean 'digits'? Known: digits, mnist,"),
         (["data", "show", "./nowhere"], "nowhere is not there: give a folder or a file"),
         (
-            ["data", "show", "digits", "--set", "epochs=3"],
-            "--set epochs is a parameter of a learner",
+            ["data", "show", "digits", "--set", "detector.k_max=3"],
+            "--set detector.k_max is a parameter of a learner",
         ),
         (["data", "show", "digits", "--out", "a.txt"], "unknown format of a figure '.txt'"),
         (["data", "show", "digits", "--size", "16"], "digits takes no options"),

@@ -23,6 +23,7 @@ def test_what_cannot_be_read_is_no_name(typed: str) -> None:
 
 def test_a_known_class_keeps_its_name_whatever_it_is() -> None:
     assert check_name("a\tb", known=["a\tb"]) == "a\tb"
+    assert check_names(["Cat", "cat"], known=["cat", "Cat"]) == ["Cat", "cat"]
 
 
 def test_accents_are_written_in_one_way() -> None:

@@ -142,9 +142,11 @@ def _plan_row(row: PlanRow) -> tuple[str, str, str, str, str]:
 
 
 def _require_stream(changes: tuple[dict[str, Any], dict[str, Any]]) -> dict[str, Any]:
+    from cilf.core.parameters import to_dotted
+
     of_learner, of_stream = changes
     if of_learner:
-        first = next(iter(of_learner))
+        first = to_dotted(next(iter(of_learner)))
         raise BadConfig(f"--set {first} is a parameter of a learner: give stream.NAME=VALUE here.")
     return of_stream
 

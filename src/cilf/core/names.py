@@ -35,9 +35,10 @@ def check_names(typed: Iterable[str], known: Iterable[str] = ()) -> list[str]:
     ...
     cilf.errors.BadInput: the name 'Cat' differs from 'cat' in case or blanks only: ...
     """
-    spellings = {_fold(name): name for name in known}
+    there = dict.fromkeys(known)
+    spellings = {_fold(name): name for name in there}
     names = [normalize_name(name) for name in typed]
-    for name in dict.fromkeys(names):
+    for name in dict.fromkeys(name for name in names if name not in there):
         other = spellings.get(_fold(name))
         if other is None:
             _require_printable(name)
