@@ -73,9 +73,9 @@ class CILF(Learner):
     calibration_size : int, default=20
         Number of labelled instances of each class that are kept out of all training. They show
         where fresh instances of known classes lie.
-    loss : Loss
+    loss : Loss, default=Loss()
         Terms of the objective; see :class:`cilf.learners.cilf.embedding.Loss`.
-    detector : Detector or CurriculumDetector
+    detector : Detector or CurriculumDetector, default=Detector()
         Search for novel classes. ``DETECTORS`` names both.
 
     Examples
