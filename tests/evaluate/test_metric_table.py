@@ -10,7 +10,7 @@ import pytest
 from cilf.benchmark import RunConfig, run_cell
 from cilf.core import WindowRecord
 from cilf.evaluate import METRICS, RunFolder, read_records, run_stream, summarize
-from cilf.evaluate.metric_table import Metric, Outcome, shown_in, value_after, window_scores
+from cilf.evaluate.metric_table import PLAN, Metric, Outcome, shown_in, value_after, window_scores
 from cilf.evaluate.tensorboard import curves
 from cilf.learners.iforest import IForest
 from cilf.stream import Stream
@@ -36,14 +36,34 @@ def test_a_metric_has_one_function_and_its_words(name: str) -> None:
 
 def test_every_metric_of_a_window_that_the_contract_names_is_a_field() -> None:
     own = {field.name for field in dataclasses.fields(WindowRecord)}
-    assert set(window_scores(OUTCOME)) <= own
+    scores = window_scores(OUTCOME, OUTCOME)
+    assert {name.removeprefix(PLAN) for name in scores} <= own
 
 
 def test_scores_of_a_window() -> None:
-    scores = window_scores(OUTCOME)
+    scores = window_scores(OUTCOME, OUTCOME)
     assert scores["na"] == pytest.approx(0.5 * 2 / 3 + 0.5)
+    assert scores["h"] == pytest.approx(2 / (1 + 3 / 2))
     assert (scores["auroc"], scores["m_new"], scores["f_new"]) == (1.0, 0.0, 0.0)
-    assert scores["known_na"] == pytest.approx(2 / 3)
+    assert (scores["aks"], scores["aus"]) == (pytest.approx(2 / 3), 1.0)
+
+
+def test_each_metric_of_a_window_is_read_by_the_learner_and_by_the_plan() -> None:
+    missed = dataclasses.replace(OUTCOME, n_known=3)  # by the plan, the third class is known
+    scores = window_scores(OUTCOME, missed)
+    assert (scores["aks"], scores["plan_aks"]) == (pytest.approx(2 / 3), 0.75)
+    assert math.isnan(scores["plan_aus"])
+    assert math.isnan(scores["plan_h"])
+
+
+def test_tables_show_the_reading_of_the_plan() -> None:
+    places = ("windows", "runs", "bench", "charts")
+    read_twice = {n.removeprefix(PLAN) for n in METRICS if n.startswith(PLAN)}
+    shown = {name for place in places for name in shown_in(place)}
+    assert not shown & read_twice
+    for place in places:  # whoever shows NA shows what it is made of
+        found = shown_in(place)
+        assert {"plan_h", "plan_aks", "plan_aus", "plan_na"} <= set(found)
 
 
 def test_a_new_metric_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

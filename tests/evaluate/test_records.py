@@ -19,7 +19,8 @@ def record(window: int) -> WindowRecord:
         for field in dataclasses.fields(WindowRecord)
         if field.type == "float"
     }
-    counts = {"window": window, "n_known": 3, "n_novel_true": 0, "n_novel_found": 1}
+    counts = {"window": window, "n_known": 3, "n_novel_true": 0, "n_novel_planned": 0}
+    counts |= {"n_novel_found": None if window == 2 else 1}
     groups = {0: 1 / 3, window: math.nan}
     return WindowRecord(
         **counts, **scores, holdout_accuracy=groups, holdout_classes={0: 3}, n_queried=7

@@ -43,6 +43,7 @@ class Scripted:
     """A stand-in whose detections are made from the truth by a rule: scores are known then."""
 
     former_names: ClassVar[list[Label]] = []
+    takes_all_labels: ClassVar[bool] = False
 
     def __init__(self, stream: Stream, rule: str) -> None:
         self._truth = {window.X.tobytes(): window.y for window in stream}
@@ -142,7 +143,7 @@ def test_a_perfect_learner_gets_perfect_scores(stream: Stream) -> None:
     assert [r.n_known for r in records] == [3, 5, 7, 7]
     for r in records:
         quiet = r.n_novel_true == 0
-        for score in (r.na, r.auroc, r.known_auroc):
+        for score in (r.na, r.h, r.aus, r.auroc, r.known_auroc, r.extra["plan_h"]):
             assert math.isnan(score) if quiet else score == 1.0
         for score in (r.macro_f, r.micro_f, r.known_na, r.known_macro_f, r.open_macro_f):
             assert score == 1.0
@@ -162,8 +163,51 @@ def test_what_is_missed_stays_novel(stream: Stream) -> None:
     for r in records:
         assert (r.n_known, r.n_novel_found, r.n_queried, r.m_new) == (3, 0, 0, 1.0)
         assert (r.na, r.known_na, r.auroc, r.known_micro_f) == (0.5, 1.0, 1.0, 1.0)
+        assert (r.h, r.aus) == (0.0, 0.0)  # silence earns nothing
         assert r.open_micro_f < 1  # novel instances are given to the first class
     assert records[-1].holdout_accuracy[1] == 0
+
+
+def test_by_the_plan_what_is_missed_is_known_from_the_next_window_on(stream: Stream) -> None:
+    records = list(run_stream(Scripted(stream, "blind"), stream))
+    assert [r.n_novel_planned for r in records] == [len(w.novel) for w in stream.plan.windows]
+    for r, window in zip(records, stream, strict=True):
+        seen = [label in stream.plan.initial for label in window.y if label not in window.novel]
+        assert r.extra["plan_aks"] == pytest.approx(sum(seen) / len(seen))
+        assert r.aks == 1.0
+    assert records[-1].extra["plan_aks"] < 1
+    assert records[0].extra["plan_na"] == records[0].na  # so far nobody has missed anything
+
+
+def test_given_hands_every_learner_the_same_labels_and_detects_nothing(stream: Stream) -> None:
+    spy = Spy(n_estimators=20)
+    records = list(run_stream(spy, stream, protocol="given"))
+    assert "detect" not in list_names(spy.calls)
+    updates = [call for call in spy.calls if call[0] == "update"]
+    windows = [window for window in stream if window.novel]
+    for (_, X, y), window in zip(updates, windows, strict=True):
+        novel = np.isin(window.y, window.novel)
+        assert np.array_equal(X, window.X[novel])
+        assert np.array_equal(y, window.y[novel])
+    for r, window in zip(records, stream, strict=True):
+        assert r.n_novel_found is None
+        assert all(math.isnan(r.metric(name)) for name in ("na", "h", "plan_h", "auroc"))
+        assert r.n_queried == np.isin(window.y, window.novel).sum()
+        assert not math.isnan(r.holdout_accuracy[0])
+
+
+@pytest.mark.parametrize("protocol", ["found", "given"])
+def test_the_upper_bound_gets_the_labels_of_all_instances(stream: Stream, protocol: str) -> None:
+    class All(Spy):
+        takes_all_labels = True
+
+    spy = All(n_estimators=20)
+    records = list(run_stream(spy, stream, protocol=protocol))
+    updates = [call for call in spy.calls if call[0] == "update"]
+    for (_, X, y), window, r in zip(updates, stream, records, strict=True):
+        assert np.array_equal(X, window.X)
+        assert np.array_equal(y, window.y)
+        assert r.n_queried == len(window.y)
 
 
 def test_the_number_of_novel_classes_can_be_given(stream: Stream) -> None:
@@ -206,6 +250,10 @@ def test_an_unknown_strategy_is_answered_with_the_nearest(stream: Stream) -> Non
         ({"query": "self", "strategy": "mixed"}, "nobody is queried then"),
         ({"query": 2, "propagate": 0.8}, "a cluster needs 3 answers"),
         ({"query": np.int64(2), "propagate": 0.8}, "a cluster needs 3 answers"),
+        ({"protocol": "given", "query": 0.5}, "query is 0.5: every novel instance is handed over"),
+        ({"protocol": "given", "query": 1}, "query is 1: every novel instance"),
+        ({"protocol": "given", "n_novel": "true"}, "leave n_novel out"),
+        ({"protocol": "gven"}, "unknown protocol 'gven': did you mean 'given'"),
     ],
 )
 def test_what_could_never_happen_is_refused(

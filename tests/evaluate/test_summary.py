@@ -9,7 +9,7 @@ import pytest
 from cilf.core import WindowRecord
 from cilf.errors import BadInput
 from cilf.evaluate import summarize
-from cilf.evaluate.metric_table import METRICS
+from cilf.evaluate.metric_table import METRICS, PLAN
 
 NAN = math.nan
 OF_WINDOW = [name for name, metric in METRICS.items() if metric.of_window]
@@ -17,10 +17,12 @@ SIZES = {0: 4, 1: 1, 2: 2, 3: 1}  # classes in each group
 
 
 def record(window: int, holdout: Mapping[int, float], **values: Any) -> WindowRecord:
-    plain = dict.fromkeys(OF_WINDOW, 0.5) | {"n_novel_true": 2, "n_novel_found": 2, "n_queried": 10}
+    plain = {name: 0.5 for name in OF_WINDOW if not name.startswith(PLAN)}
+    plain |= {"n_novel_true": 2, "n_novel_planned": 1, "n_novel_found": 2, "n_queried": 10}
     times = {"seconds_detect": 1.0, "seconds_update": 2.0}
     fields = plain | times | values
     return WindowRecord(
+        extra={name: 0.25 for name in OF_WINDOW if name.startswith(PLAN)},
         window=window,
         n_known=3,
         holdout_accuracy=holdout,
@@ -40,6 +42,7 @@ def test_means_skip_what_is_undefined() -> None:
     summary = summarize(RECORDS)
     assert summary["na"] == pytest.approx(0.75)
     assert summary["auroc"] == 0.5
+    assert summary["plan_auroc"] == 0.25
     assert set(OF_WINDOW) < set(summary)
 
 
@@ -51,6 +54,13 @@ def test_counting() -> None:
     short = [*RECORDS, record(4, {0: 1.0}, n_novel_found=0)]
     assert summarize(short)["k_error"] == pytest.approx((0 + 1 + 3 - 2) / 4)
     assert summarize(short)["k_abs_error"] == pytest.approx((0 + 1 + 3 + 2) / 4)
+
+
+def test_counting_has_both_readings_and_skips_windows_without_a_detection() -> None:
+    summary = summarize([*RECORDS, record(4, {0: 1.0}, n_novel_found=None)])
+    assert summary["k_error"] == pytest.approx((0 + 1 + 3) / 3)
+    assert summary["plan_k_error"] == pytest.approx((1 + 0 + 4) / 3)
+    assert summary["n_exact"] == 1
 
 
 def test_the_ending_is_that_of_the_last_window() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from cilf.core import WindowRecord
 from cilf.evaluate import RunFolder
-from cilf.evaluate.metric_table import METRICS
+from cilf.evaluate.metric_table import METRICS, PLAN
 from cilf.evaluate.tensorboard import curves, log_records
 
 QUICK = [
@@ -21,8 +21,10 @@ QUICK = [
 
 def record(window: int, auroc: float) -> WindowRecord:
     scores = {name: 0.25 for name, metric in METRICS.items() if metric.of_window} | {"auroc": auroc}
+    fields = {name: value for name, value in scores.items() if not name.startswith(PLAN)}
     return WindowRecord(
-        window=window, n_known=3, n_novel_true=2, n_novel_found=1, **scores,
+        window=window, n_known=3, n_novel_true=2, n_novel_planned=2, n_novel_found=1, **fields,
+        extra={name: value for name, value in scores.items() if name.startswith(PLAN)},
         holdout_accuracy={0: 0.5, 1: math.nan}, holdout_classes={0: 3, 1: 2}, n_queried=4,
         seconds_detect=1.0, seconds_update=2.0,
     )  # fmt: skip

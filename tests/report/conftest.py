@@ -89,9 +89,14 @@ def record(
     window: int, true: int, found: int, scores: tuple[float, ...], **rest: Any
 ) -> WindowRecord:
     na, macro_f, micro_f, auroc = scores
+    read_twice = {
+        "h": na, "aks": 0.95, "aus": na, "na": na, "macro_f": macro_f, "micro_f": micro_f,
+        "auroc": auroc,
+    }  # fmt: skip
     fields: dict[str, Any] = {
-        "window": window, "n_known": 5, "n_novel_true": true, "n_novel_found": found, "na": na,
-        "macro_f": macro_f, "micro_f": micro_f, "auroc": auroc, "known_na": 0.95,
+        "window": window, "n_known": 5, "n_novel_true": true, "n_novel_planned": true,
+        "n_novel_found": found, **read_twice,
+        "extra": {f"plan_{name}": value for name, value in read_twice.items()},
         "known_macro_f": 0.94, "known_micro_f": 0.95, "known_auroc": NAN, "open_macro_f": 0.9,
         "open_micro_f": 0.9, "m_new": NAN, "f_new": 0.02, "n_queried": 0, "seconds_detect": 1.25,
         "seconds_update": 0.75,

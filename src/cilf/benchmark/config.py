@@ -23,7 +23,7 @@ from cilf.errors import BadConfig
 from cilf.learners import Learner, learner_class, make
 from cilf.learners.plugins import get_digest
 from cilf.query.budget import Query
-from cilf.query.query_policy import QueryPolicy
+from cilf.query.query_policy import FOUND, QueryPolicy
 from cilf.query.strategies import RANDOM
 from cilf.stream import Stream
 
@@ -51,6 +51,7 @@ class RunConfig(BaseModel):
     n_novel: int | str | None = None
     strategy: str = RANDOM
     propagate: float | None = None
+    protocol: str = FOUND
     parameters: dict[str, Any] = {}  # of the learner
     stream: dict[str, Any] = {}  # arguments of the stream
     loading: dict[str, Any] = {}  # keyword options of load_dataset

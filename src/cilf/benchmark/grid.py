@@ -70,6 +70,7 @@ class Settings(_Table):
     n_novel: Several[int | str | None] = [None]
     strategy: Several[str] = ["random"]
     propagate: Several[float | None] = [None]
+    protocol: Several[str] = ["found"]
 
 
 class Selection(_Table):

@@ -158,6 +158,14 @@ def print_results(bench: Bench) -> None:
     scores = [_scores(row, shown) for row in found]
     rows = [(*texts, *row) for *texts, row in zip(*differing.values(), scores, strict=True)]
     print_table((*differing, "seeds", *(m.title for m in shown.values()), "seconds"), rows)
+    for row in found:
+        if row.over_joint.is_clear():
+            print_line(_describe_above_joint(row))
+
+
+def _describe_above_joint(row: Means) -> str:
+    where = " ".join([row.learner, "on", row.data, row.scenario, *row.changed])
+    return f"{where} ends above joint on all classes by {row.over_joint.format()}."
 
 
 def _scores(row: Means, names: Iterable[str]) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from cilf.cli.options import (
     select_given,
 )
 from cilf.errors import BadConfig
+from cilf.query.query_policy import FOUND
 from cilf.query.strategies import RANDOM
 
 if TYPE_CHECKING:
@@ -91,6 +92,13 @@ def run(
             "agree, such as 0.8.",
         ),
     ] = None,
+    protocol: Annotated[
+        str,
+        typer.Option(
+            help="Labels to learn from: of the instances found novel ('found'), or of all "
+            "instances of the classes that start in a window, without a detection ('given')."
+        ),
+    ] = FOUND,
     changes: Changes = None,
     label: LabelColumn = None,
     column: ContentColumn = None,
@@ -125,6 +133,7 @@ def run(
         n_novel=_parse_n_novel(n_novel),
         strategy=strategy,
         propagate=propagate,
+        protocol=protocol,
         parameters=parameters,
         stream=stream,
         loading=select_given(

@@ -80,11 +80,12 @@ def print_windows(records: Iterable[WindowRecord]) -> None:
     for title in ("window", "true K", "found K", *(metric.title for metric in shown.values())):
         table.add_column(title.replace(" ", "\n"), justify="right")
     for record in records:
-        colour = "green" if record.n_novel_found == record.n_novel_true else "yellow"
+        found = UNDEFINED if record.n_novel_found is None else str(record.n_novel_found)
+        colour = "green" if record.n_novel_found == record.n_novel_planned else "yellow"
         table.add_row(
             str(record.window),
-            str(record.n_novel_true),
-            f"[{colour}]{record.n_novel_found}[/{colour}]",
+            str(record.n_novel_planned),
+            f"[{colour}]{found}[/{colour}]",
             *(format_number(value_after(name, record)) for name in shown),
         )
     Console(highlight=False).print(table)
@@ -189,9 +190,13 @@ class WindowProgress:
     def _format(self, record: WindowRecord) -> str:
         propagated = f", {record.n_propagated} propagated" if record.n_propagated else ""
         return (
-            f"window {record.window} of {self._n_windows}: {record.n_novel_true} novel classes, "
-            f"{record.n_novel_found} found, {record.n_queried} labels queried{propagated}"
+            f"window {record.window} of {self._n_windows}: {record.n_novel_planned} novel classes, "
+            f"{_describe_found(record)}, {record.n_queried} labels queried{propagated}"
         )
+
+
+def _describe_found(record: WindowRecord) -> str:
+    return "given" if record.n_novel_found is None else f"{record.n_novel_found} found"
 
 
 def _replace_nan(value: Any) -> Any:

@@ -82,17 +82,25 @@ class WindowRecord:
 
     ``known_*`` are the metrics on instances of known classes only, ``open_*`` the open-set F
     (over known classes, with novel instances counted as errors when they are called known).
+
+    Known and novel have two readings. The fields follow the learner: a class is novel until the
+    learner knows it. ``extra`` has each metric a second time, as ``plan_na``, ``plan_h``, ...,
+    which follow the plan of the stream: a class is novel in the window in which it starts, and
+    known afterwards. Only the second reading is the same for every learner.
     """
 
     window: int
     n_known: int  # classes the learner knew when the window came
-    n_novel_true: int
-    n_novel_found: int
-    na: float
+    n_novel_true: int  # classes in the window that the learner did not know
+    n_novel_planned: int  # classes that start in the window
+    n_novel_found: int | None  # None if nothing was detected (protocol "given")
+    h: float  # harmonic mean of aks and aus
+    aks: float  # accuracy on instances of known classes
+    aus: float  # accuracy on instances of novel classes
+    na: float  # mean of aks and aus
     macro_f: float
     micro_f: float
     auroc: float
-    known_na: float
     known_macro_f: float
     known_micro_f: float
     known_auroc: float
@@ -113,6 +121,11 @@ class WindowRecord:
     extra: Mapping[str, float] = field(default_factory=dict)
     """Metrics that have no field of their own, by name."""
 
+    @property
+    def known_na(self) -> float:
+        """NA on instances of known classes alone, which is their accuracy."""
+        return self.aks
+
     def metric(self, name: str) -> float:
         """The value of a metric, a field or one of ``extra``; NaN if the record lacks it."""
         return float(getattr(self, name, self.extra.get(name, math.nan)))
@@ -124,12 +137,17 @@ class WindowRecord:
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> WindowRecord:
         """The record that ``to_json`` made this dictionary from."""
-        values = {name: _nan(value) for name, value in plain.items() if name not in _MAPPINGS}
+        values = {
+            name: value if name in _COUNTS else _nan(value)
+            for name, value in plain.items()
+            if name not in _MAPPINGS
+        }
         for name, key in _MAPPINGS.items():
             values[name] = {key(k): _nan(value) for k, value in plain[name].items()}
         return cls(**values)
 
 
+_COUNTS = ("n_novel_found",)  # null stays None
 _MAPPINGS: dict[str, Callable[[str], Any]] = {
     "holdout_accuracy": int,
     "holdout_classes": int,

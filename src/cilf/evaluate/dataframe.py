@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 ABOUT = (
     "learner", "data", "scenario", "scale", "seed", "query", "n_novel", "strategy", "propagate",
+    "protocol",
 )  # fmt: skip
 HOLDOUT = "holdout_"  # and the window in which a group of classes came: holdout_0, holdout_1, ...
 
@@ -28,8 +29,8 @@ def read_records(folders: str | Path | Iterable[str | Path]) -> DataFrame:
         Run folders, or folders with runs anywhere below them.
 
     The columns are ``run`` (the folder), what tells runs apart (``learner``, ``data``,
-    ``scenario``, ``scale``, ``seed``, ``query``, ``n_novel``, ``strategy``, ``propagate``, and
-    ``changes``, as ``--set`` takes them), and the fields of a
+    ``scenario``, ``scale``, ``seed``, ``query``, ``n_novel``, ``strategy``, ``propagate``,
+    ``protocol``, and ``changes``, as ``--set`` takes them), and the fields of a
     :class:`~cilf.core.WindowRecord`, with a column ``holdout_N`` for each group of classes.
 
     >>> import tempfile

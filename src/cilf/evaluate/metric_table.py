@@ -2,13 +2,17 @@
 
 A metric is one pure function and one line of ``METRICS``. A new metric is kept in the mapping
 ``extra`` of the records and needs no other change.
+
+Metrics of a window have two readings of known and novel. By the learner, a class is novel until
+the learner knows it. By the plan, a class is novel in the window in which it starts and known
+afterwards. The second is the same for every learner: tables show it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -23,6 +27,7 @@ Records = Sequence[WindowRecord]
 Place = Literal["windows", "runs", "bench", "charts"]
 """Where a metric is shown: the tables with a row for each window (report and terminal), the
 table with a row for each run (report), the table of a benchmark (terminal), or the charts."""
+PLAN = "plan_"  # begins the name of a metric that follows the plan
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,7 @@ class Metric:
         against_joint: The value for a run, from its records and those of ``joint``.
         higher_is_better: Whether larger values are better.
         shown: The places that show the metric. Every record and every summary holds it.
+        by_plan: Whether known and novel follow the plan of the stream instead of the learner.
     """
 
     title: str
@@ -69,21 +75,26 @@ class Metric:
     against_joint: Callable[[Records, Records], float] | None = None
     higher_is_better: bool = True
     shown: tuple[Place, ...] = ()
+    by_plan: bool = False
 
 
 def shown_in(place: Place) -> dict[str, Metric]:
     """The metrics that this place shows, by name and in the order of the table.
 
     >>> list(shown_in("bench"))
-    ['na', 'auroc', 'k_exact', 'holdout_all', 'forgetting']
+    ['plan_h', 'plan_aks', 'plan_aus', 'plan_na', 'plan_auroc', 'plan_k_exact', 'holdout_all',
+    'forgetting']
     """
     return {name: metric for name, metric in METRICS.items() if place in metric.shown}
 
 
-def window_scores(outcome: Outcome) -> dict[str, float]:
-    """The value of every metric that is defined on a single window."""
-    found = {name: metric.of_window for name, metric in METRICS.items()}
-    return {name: compute(outcome) for name, compute in found.items() if compute is not None}
+def window_scores(by_learner: Outcome, by_plan: Outcome) -> dict[str, float]:
+    """The value of every metric that is defined on a single window, in its reading."""
+    return {
+        name: metric.of_window(by_plan if metric.by_plan else by_learner)
+        for name, metric in METRICS.items()
+        if metric.of_window is not None
+    }
 
 
 def value_after(name: str, record: WindowRecord) -> float:
@@ -95,9 +106,13 @@ def value_after(name: str, record: WindowRecord) -> float:
 # ----------------------------------------------------------------- what records say of a run
 
 
-def _count_errors(records: Records) -> list[int]:
-    """Found minus true number of novel classes, in each window."""
-    return [record.n_novel_found - record.n_novel_true for record in records]
+def _count_errors(records: Records, by_plan: bool) -> list[float]:
+    """Found minus true number of novel classes, in each window with a detection."""
+    return [
+        record.n_novel_found - (record.n_novel_planned if by_plan else record.n_novel_true)
+        for record in records
+        if record.n_novel_found is not None
+    ]
 
 
 def _last_holdout(records: Records) -> Mapping[int, float]:
@@ -115,11 +130,65 @@ def measured_holdout(records: Records) -> list[dict[int, float]]:
 
 # ----------------------------------------------------------------- the table
 
-METRICS: dict[str, Metric] = {
+EVERYWHERE: tuple[Place, ...] = ("windows", "runs", "bench", "charts")
+
+
+def _by_plan(found: Mapping[str, Metric]) -> dict[str, Metric]:
+    """These metrics in the reading of the plan, which tables show."""
+    return {f"{PLAN}{name}": replace(metric, by_plan=True) for name, metric in found.items()}
+
+
+def _by_learner(found: Mapping[str, Metric]) -> dict[str, Metric]:
+    """These metrics in the reading of the learner, which records and summaries hold."""
+    return {
+        name: replace(metric, title=f"{metric.title} by learner", shown=())
+        for name, metric in found.items()
+    }
+
+
+def _count_metrics(by_plan: bool) -> dict[str, Metric]:
+    """The metrics of the number of novel classes, in one reading."""
+
+    def errors(records: Records) -> list[float]:
+        return _count_errors(records, by_plan)
+
+    return {
+        "k_exact": Metric(
+            "K exact", "Share of the windows whose number of novel classes was found exactly.",
+            of_run=lambda r: mean(float(error == 0) for error in errors(r)),
+            shown=("runs", "bench"),
+        ),
+        "k_within_one": Metric(
+            "K within 1", "Share of the windows in which that number was missed by one at most.",
+            of_run=lambda r: mean(float(abs(error) <= 1) for error in errors(r)),
+        ),
+        "k_error": Metric(
+            "K error", "Mean of found minus true number of novel classes; zero is best.",
+            of_run=lambda r: mean(errors(r)), higher_is_better=False,
+        ),
+        "k_abs_error": Metric(
+            "K abs. error", "Mean distance between the found and the true number of novel classes.",
+            of_run=lambda r: mean(abs(error) for error in errors(r)), higher_is_better=False,
+        ),
+    }  # fmt: skip
+
+
+OF_WINDOW: dict[str, Metric] = {
+    "h": Metric(
+        "H", "Harmonic mean of AKS and AUS; 0 if nothing novel is found.",
+        lambda w: metrics.harmonic_accuracy(*w.codes()), shown=EVERYWHERE,
+    ),
+    "aks": Metric(
+        "AKS", "Share of the instances of known classes that are given their class.",
+        lambda w: metrics.known_accuracy(*w.codes()), shown=EVERYWHERE,
+    ),
+    "aus": Metric(
+        "AUS", "Share of the instances of novel classes that are in the cluster of their class.",
+        lambda w: metrics.novel_accuracy(*w.codes()), shown=EVERYWHERE,
+    ),
     "na": Metric(
-        "NA", "Share of instances put where they belong, known and novel counting half each.",
-        lambda w: metrics.normalized_accuracy(*w.codes()),
-        shown=("windows", "runs", "bench", "charts"),
+        "NA", "Mean of AKS and AUS.",
+        lambda w: metrics.normalized_accuracy(*w.codes()), shown=EVERYWHERE,
     ),
     "macro_f": Metric(
         "Macro-F", "F-measure in which every class counts the same.",
@@ -127,16 +196,11 @@ METRICS: dict[str, Metric] = {
     ),
     "micro_f": Metric(
         "Micro-F", "F-measure in which every instance counts the same.",
-        lambda w: metrics.micro_f(w.truth, w.predicted), shown=("windows", "runs", "charts"),
+        lambda w: metrics.micro_f(w.truth, w.predicted), shown=("runs", "charts"),
     ),
     "auroc": Metric(
         "AUROC", "How well the novelty score ranks novel above known instances; 0.5 is chance.",
-        lambda w: metrics.auroc(w.novelty, w.is_novel),
-        shown=("windows", "runs", "bench", "charts"),
-    ),
-    "known_na": Metric(
-        "known NA", "Accuracy on instances of known classes.",
-        lambda w: metrics.known_accuracy(*w.codes()),
+        lambda w: metrics.auroc(w.novelty, w.is_novel), shown=EVERYWHERE,
     ),
     "known_macro_f": Metric(
         "known Macro-F", "Macro-F on instances of known classes.",
@@ -166,23 +230,8 @@ METRICS: dict[str, Metric] = {
         "F_new", "Share of the instances of known classes that are called novel.",
         lambda w: metrics.false_novel(w.truth, w.cluster, w.n_known), higher_is_better=False,
     ),
-    "k_exact": Metric(
-        "K exact", "Share of the windows in which the number of novel classes was found exactly.",
-        of_run=lambda r: mean(float(error == 0) for error in _count_errors(r)),
-        shown=("runs", "bench"),
-    ),
-    "k_within_one": Metric(
-        "K within 1", "Share of the windows in which that number was missed by one at most.",
-        of_run=lambda r: mean(float(abs(error) <= 1) for error in _count_errors(r)),
-    ),
-    "k_error": Metric(
-        "K error", "Mean of found minus true number of novel classes; zero is best.",
-        of_run=lambda r: mean(_count_errors(r)), higher_is_better=False,
-    ),
-    "k_abs_error": Metric(
-        "K abs. error", "Mean distance between the found and the true number of novel classes.",
-        of_run=lambda r: mean(abs(error) for error in _count_errors(r)), higher_is_better=False,
-    ),
+}  # fmt: skip
+OF_RUN: dict[str, Metric] = {
     "holdout_first": Metric(
         "hold-out first", "Accuracy on held-out instances of the initial classes.",
         of_run=lambda r: _last_holdout(r).get(0, math.nan), shown=("windows", "runs"),
@@ -209,3 +258,9 @@ METRICS: dict[str, Metric] = {
         higher_is_better=False, shown=("bench",),
     ),
 }  # fmt: skip
+
+METRICS: dict[str, Metric] = {
+    **_by_plan(OF_WINDOW | _count_metrics(by_plan=True)),
+    **_by_learner(OF_WINDOW | _count_metrics(by_plan=False)),
+    **OF_RUN,
+}

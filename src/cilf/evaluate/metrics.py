@@ -78,6 +78,19 @@ def normalized_accuracy(truth: Ints, predicted: Ints, n_known: int) -> float:
     return 0.5 * known + 0.5 * novel_accuracy(truth, predicted, n_known)
 
 
+def harmonic_accuracy(truth: Ints, predicted: Ints, n_known: int) -> float:
+    """H: harmonic mean of the accuracies on known and on novel classes; NaN without either.
+
+    A learner that finds nothing novel has NA of half its accuracy on known classes, and H of 0.
+
+    >>> harmonic_accuracy(np.array([0, 0, 2]), np.array([0, 0, 1]), n_known=2)
+    0.0
+    """
+    known = known_accuracy(truth, predicted, n_known)
+    novel = novel_accuracy(truth, predicted, n_known)
+    return 0.0 if known + novel == 0 else 2 * known * novel / (known + novel)
+
+
 # ----------------------------------------------------------------- F
 
 

@@ -32,7 +32,7 @@ from cilf.core.files import PENDING, make_folder, replace_file
 from cilf.core.types import Array, Floats, Ints
 from cilf.errors import BadInput
 
-FORMAT = 2
+FORMAT = 3
 LONGEST_EXCERPT = 200  # characters kept of a text
 LOGS = ("log.txt", "error.txt")  # may exist before the run does
 REPORTS = ("records.jsonl", "report.html", "windows.md", "windows.csv", "windows.tex", *LOGS)

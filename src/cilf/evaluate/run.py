@@ -17,12 +17,13 @@ from cilf.core.types import Array, Ints
 from cilf.evaluate import metrics
 from cilf.evaluate.checkpoint import Checkpoint, require_same
 from cilf.evaluate.made_up_names import collect_names, match_names, use_true_names
-from cilf.evaluate.metric_table import Outcome, window_scores
+from cilf.evaluate.metric_table import window_scores
 from cilf.evaluate.metrics import mean
+from cilf.evaluate.reading import Reading, read_twice, undefined_scores
 from cilf.evaluate.records import RunFolder
 from cilf.learners import Learner
 from cilf.query.budget import Query
-from cilf.query.query_policy import LabelledRows, QueryPolicy
+from cilf.query.query_policy import FOUND, LabelledRows, QueryPolicy, label_rows
 from cilf.query.strategies import RANDOM
 from cilf.stream import Stream
 
@@ -50,6 +51,7 @@ def run_stream(
     resume: str | Path | None = None,
     strategy: str = RANDOM,
     propagate: float | None = None,
+    protocol: str = FOUND,
 ) -> Iterator[WindowRecord]:
     """Fit a learner on the start of a stream, then yield one record for each window.
 
@@ -77,6 +79,12 @@ def run_stream(
     propagate : float or None, default=None
         Share of a cluster's answers that have to agree before the rest of the cluster gets the same
         label, see :func:`cilf.query.propagate_answers`. None propagates no answers.
+    protocol : {"found", "given"}, default="found"
+        Labels that the learner learns from. "found" is the whole loop: it gets labels of instances
+        that it found novel. "given" isolates the update: nothing is detected, and every learner is
+        handed the same instances, all of the classes that start in the window, with their labels.
+        A learner with ``takes_all_labels``, the upper bound ``joint``, gets the labels of all
+        instances of the window in both.
 
     Yields
     ------
@@ -103,7 +111,8 @@ def run_stream(
         >>> [record.n_novel_true for record in run_stream(IForest(), stream)]
         [2, 2]
     """
-    policy = QueryPolicy(query, n_novel, strategy, propagate)  # now, not with the first record
+    # Made now: a mistake is refused before the first record is asked for.
+    policy = QueryPolicy(query, n_novel, strategy, propagate, protocol)
     if resume is None:
         return run_policy(learner, stream, policy)
     folder, about = RunFolder(Path(resume)), _describe(learner, stream, policy)
@@ -174,13 +183,12 @@ def _step(
 ) -> Step:
     known: list[Label] = list(dict.fromkeys(use_true_names(learner.classes_, named).tolist()))
     novel = validation.in_order_of_appearance(window.y, known)
-    n_novel = len(novel) if isinstance(policy.n_novel, str) else policy.n_novel
-    detection, seconds_detect = _measure_seconds(lambda: learner.detect(window.X, n_novel=n_novel))
+    detection, seconds_detect = _measure_seconds(lambda: _detect(learner, window, policy, novel))
     label = use_true_names(detection.label, named)
-    scores, matching = _score(window, detection, label, known, novel)
+    reading = Reading(window, detection, label, known, novel)
+    scores = undefined_scores() if policy.is_given else window_scores(*read_twice(reading))
 
-    taken = [*learner.classes_.tolist(), *learner.former_names]
-    labelled = policy.label_window(window, detection, taken, stream.seed)
+    labelled = _label_window(learner, window, detection, policy, stream.seed)
     _, seconds_update = _measure_seconds(lambda: _update(learner, window, labelled))
 
     made_up = match_names(labelled, window) if policy.is_self else {}
@@ -188,7 +196,8 @@ def _step(
         window=window.index,
         n_known=len(known),
         n_novel_true=len(novel),
-        n_novel_found=detection.n_novel,
+        n_novel_planned=len(window.novel),
+        n_novel_found=None if policy.is_given else detection.n_novel,
         **_as_fields(scores),
         holdout_accuracy=_holdout_accuracy(learner, stream, window.index, named | made_up),
         holdout_classes=metrics.group_sizes(stream.holdout.y, stream.plan.arrivals, window.index),
@@ -199,7 +208,40 @@ def _step(
         propagated_right=_propagated_right(labelled, window, made_up),
         named=made_up,
     )
-    return Step(window, detection, label, tuple(novel), matching, labelled.queried, record)
+    return Step(window, detection, label, tuple(novel), reading.matched(), labelled.queried, record)
+
+
+def _detect(
+    learner: Learner, window: Window, policy: QueryPolicy, novel: Sequence[Label]
+) -> Detection:
+    if policy.is_given:
+        return _take_truth(learner, window)
+    n_novel = len(novel) if isinstance(policy.n_novel, str) else policy.n_novel
+    return learner.detect(window.X, n_novel=n_novel)
+
+
+def _take_truth(learner: Learner, window: Window) -> Detection:
+    """The true clusters of a window, for its snapshot; a learner's own are not asked for."""
+    cluster = np.full(len(window.y), -1, dtype=np.int64)
+    for position, label in enumerate(window.novel):
+        cluster[window.y == label] = position
+    return Detection(
+        novelty=(cluster >= 0).astype(np.float32),
+        label=learner.predict(window.X),
+        cluster=cluster,
+        n_novel=len(window.novel),
+        curve={},
+        embedding=learner.embed(window.X),
+    )
+
+
+def _label_window(
+    learner: Learner, window: Window, detection: Detection, policy: QueryPolicy, seed: int
+) -> LabelledRows:
+    if learner.takes_all_labels:
+        return label_rows(window, np.arange(len(window.y)))
+    taken = [*learner.classes_.tolist(), *learner.former_names]
+    return policy.label_window(window, detection, taken, seed)
 
 
 def _update(learner: Learner, window: Window, labelled: LabelledRows) -> None:
@@ -225,26 +267,6 @@ def _measure_seconds(work: Callable[[], Result]) -> tuple[Result, float]:
     started = time.perf_counter()
     result = work()
     return result, time.perf_counter() - started
-
-
-def _score(
-    window: Window,
-    detection: Detection,
-    label: Array,
-    known: Sequence[Label],
-    novel: Sequence[Label],
-) -> tuple[dict[str, Any], dict[int, Label]]:
-    """The scores of a detection by name, and the class that each cluster is matched to."""
-    classes = [*known, *novel]
-    code = {label: i for i, label in enumerate(classes)}
-    truth = np.array([code[label] for label in window.y.tolist()], dtype=np.int64)
-    believed = np.array([code[name] for name in label.tolist()], dtype=np.int64)
-    n_known = len(known)
-    matching = metrics.match_clusters(detection.cluster, truth, n_known)
-    predicted = metrics.resolve(believed, detection.cluster, matching)
-    outcome = Outcome(truth, predicted, detection.cluster, detection.novelty, n_known)
-    scores = window_scores(outcome)
-    return scores, {cluster: classes[position] for cluster, position in matching.items()}
 
 
 def _as_fields(scores: Mapping[str, float]) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def _totals(records: Records) -> dict[str, float]:
     update = sum(record.seconds_update for record in records)
     return {
         "n_windows": len(records),
-        "n_exact": sum(record.n_novel_found == record.n_novel_true for record in records),
+        "n_exact": sum(record.n_novel_found == record.n_novel_planned for record in records),
         "n_queried": sum(record.n_queried for record in records),
         **_summarize_propagation(records),
         "seconds_detect": detect,

@@ -13,7 +13,9 @@ from cilf.core.extras import optional
 from cilf.evaluate.metric_table import METRICS
 
 PURPOSE = "a TensorBoard log"
-COUNTS = ("n_known", "n_novel_true", "n_novel_found", "n_queried", "n_propagated")
+COUNTS = (
+    "n_known", "n_novel_true", "n_novel_planned", "n_novel_found", "n_queried", "n_propagated",
+)  # fmt: skip
 SECONDS = ("seconds_detect", "seconds_update")
 
 
@@ -51,4 +53,6 @@ def curves(record: WindowRecord) -> dict[str, float]:
     values |= {f"counts/{name}": getattr(record, name) for name in COUNTS}
     values |= {f"seconds/{name}": getattr(record, name) for name in SECONDS}
     values |= {f"holdout/group_{group}": value for group, value in record.holdout_accuracy.items()}
-    return {name: value for name, value in values.items() if not math.isnan(value)}
+    return {
+        name: value for name, value in values.items() if value is not None and not math.isnan(value)
+    }

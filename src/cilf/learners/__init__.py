@@ -24,6 +24,7 @@ from cilf.learners.dtc import DTC
 from cilf.learners.iforest import IForest
 from cilf.learners.imm import IMMMean, IMMMode
 from cilf.learners.lacu_svm import LACUSVM
+from cilf.learners.never import Never
 from cilf.learners.odin import ODIN
 from cilf.learners.one_svm import OneSVM
 from cilf.learners.senc_mas import SENCMaS
@@ -45,6 +46,7 @@ __all__ = [
     "IMMMode",
     "Joint",
     "Learner",
+    "Never",
     "OneSVM",
     "SENCMaS",
     "learner_class",
@@ -71,6 +73,7 @@ LEARNERS: dict[str, type[Learner]] = {
         IMMMode,
         DEN,
         Joint,
+        Never,
     )
 }
 

@@ -50,6 +50,8 @@ class Learner(ABC):
         name: the key in ``LEARNERS`` and in model files.
         expected_failures: the checks of ``cilf.checks`` that it fails by nature, with reasons.
         takes_vectors: whether it takes (n, d) features, or images only.
+        takes_all_labels: whether an evaluation gives it the labels of all instances of a window,
+            not only of novel ones: it is the upper bound of the others.
         domains: the check of each parameter that needs one.
         alternatives: the parts that a parameter takes beside the type of its default, by name.
         check_parameters: the parameters to run the checks with, if the defaults are too slow.
@@ -89,6 +91,7 @@ class Learner(ABC):
     name: ClassVar[str]
     expected_failures: ClassVar[Mapping[str, str]] = {}
     takes_vectors: ClassVar[bool] = True
+    takes_all_labels: ClassVar[bool] = False
     domains: ClassVar[Mapping[str, validation.Check]] = {}
     alternatives: ClassVar[Mapping[str, Mapping[str, type[Part]]]] = {}
     check_parameters: ClassVar[Mapping[str, Any]] = {}

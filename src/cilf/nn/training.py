@@ -202,3 +202,30 @@ def shuffle_batches(
         return torch.tensor_split(order, n_batches)
 
     return of_epoch
+
+
+def even_batches(
+    y: Tensor, batch_size: int, generator: torch.Generator, device: torch.device
+) -> Batches:
+    """Random batches in which every class has the same number of rows, up to one, per epoch.
+
+    An epoch has at least as many rows as ``y``. A class with more rows than its share is drawn
+    from, and a class with fewer is repeated.
+    """
+    members = [torch.nonzero(y == label)[:, 0].cpu() for label in torch.unique(y).tolist()]
+    share = math.ceil(len(y) / len(members))
+    n_batches = math.ceil(share * len(members) / batch_size)
+
+    def of_epoch(_: int) -> Iterable[Tensor]:
+        rows = torch.cat([_repeat_shuffled(rows, share, generator) for rows in members])
+        order = torch.randperm(len(rows), generator=generator)
+        return torch.tensor_split(rows[order].to(device), n_batches)
+
+    return of_epoch
+
+
+def _repeat_shuffled(rows: Tensor, n: int, generator: torch.Generator) -> Tensor:
+    """``n`` of these rows in random order; none is taken twice before each was taken once."""
+    rounds = math.ceil(n / len(rows))
+    shuffled = [rows[torch.randperm(len(rows), generator=generator)] for _ in range(rounds)]
+    return torch.cat(shuffled)[:n]

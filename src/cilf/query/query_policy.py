@@ -16,6 +16,7 @@ from cilf.query.propagation import check_propagation, name_clusters, propagate_a
 from cilf.query.strategies import RANDOM, STRATEGIES, choose_queries
 
 TRUE = "true"  # as n_novel: the learner is handed the true number of novel classes
+FOUND, GIVEN = PROTOCOLS = ("found", "given")
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,10 @@ class QueryPolicy:
     n_novel: int | str | None = None
     strategy: str = RANDOM
     propagate: float | None = None
+    protocol: str = FOUND
 
     def __post_init__(self) -> None:
+        validation.one_of("protocol", self.protocol, PROTOCOLS)
         check_query(self.query)
         _check_n_novel(self.n_novel)
         validation.one_of("strategy", self.strategy, STRATEGIES)
@@ -51,6 +54,23 @@ class QueryPolicy:
                 "leave one of them out."
             )
         check_propagation(self.propagate, self.query)
+        if self.is_given:
+            self._require_no_query()
+
+    def _require_no_query(self) -> None:
+        """Refuse settings of a query or a detection, which the protocol "given" does not make."""
+        for name in ("query", "n_novel", "strategy", "propagate"):
+            value = getattr(self, name)
+            if repr(value) != repr(getattr(QueryPolicy, name)):
+                raise BadConfig(
+                    f"protocol is {GIVEN!r} and {name} is {value!r}: every novel instance is "
+                    f"handed over with its label then; leave {name} out."
+                )
+
+    @property
+    def is_given(self) -> bool:
+        """Whether the learner is handed the labelled novel instances, and detects nothing."""
+        return self.protocol == GIVEN
 
     @property
     def is_self(self) -> bool:
@@ -68,16 +88,24 @@ class QueryPolicy:
             taken: The names that no made-up name may repeat.
             seed: The seed of random choices.
         """
+        if self.is_given:
+            novel = np.array(window.novel, dtype=window.y.dtype)
+            return label_rows(window, np.flatnonzero(np.isin(window.y, novel)))
         if self.is_self:
             return LabelledRows(*name_clusters(detection, taken), queried=np.empty(0, np.int64))
         rows = choose_queries(
             detection, self.query, strategy=self.strategy, seed=seed, window=window.index
         )
-        answers = Oracle(window).answer(rows)
+        answered = label_rows(window, rows)
         if self.propagate is None:
-            return LabelledRows(rows, answers, queried=rows)
-        labelled = propagate_answers(detection, rows, answers, self.propagate)
+            return answered
+        labelled = propagate_answers(detection, rows, answered.labels, self.propagate)
         return LabelledRows(*labelled, queried=rows)
+
+
+def label_rows(window: Window, rows: Ints) -> LabelledRows:
+    """These rows of a window with their true labels."""
+    return LabelledRows(rows, Oracle(window).answer(rows), queried=rows)
 
 
 def _check_n_novel(n_novel: int | str | None) -> None:

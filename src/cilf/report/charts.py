@@ -46,7 +46,7 @@ class _Frame:
 
 def plot_counts(records: Sequence[WindowRecord]) -> Svg:
     """Plot the true and the found number of novel classes of each window as bars."""
-    most = max([1, *(max(r.n_novel_true, r.n_novel_found) for r in records)])
+    most = max([1, *(max(r.n_novel_planned, r.n_novel_found or 0) for r in records)])
     width = max(420.0, LEFT + RIGHT + 92.0 * len(records))
     frame = _Frame(len(records), width, top=46, bottom=216, most=most)
     axis = [frame.tick(value) for value in range(0, most + 1, math.ceil(most / 5))]
@@ -56,11 +56,11 @@ def plot_counts(records: Sequence[WindowRecord]) -> Svg:
 
 
 def _describe_counts(record: WindowRecord) -> str:
-    return f"Window {record.window}: {record.n_novel_true} true, {record.n_novel_found} found"
+    return f"Window {record.window}: {record.n_novel_planned} true, {record.n_novel_found} found"
 
 
 def _pair(record: WindowRecord, i: int, frame: _Frame) -> Svg:
-    true, found, x = record.n_novel_true, record.n_novel_found, frame.x(i)
+    true, found, x = record.n_novel_planned, record.n_novel_found or 0, frame.x(i)
     exact = found == true
     return group(
         element("title", _describe_counts(record)),

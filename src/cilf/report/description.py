@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cilf.query.budget import SELF
+from cilf.query.query_policy import GIVEN
 from cilf.report.run import Run
 from cilf.report.tables import MISSING
 
@@ -63,6 +64,8 @@ def format_percent(value: float) -> str:
 
 
 def _describe_counts(run: Run, summary: Mapping[str, float]) -> str:
+    if run.about.get("protocol") == GIVEN:
+        return "The learner was given the labelled instances of these classes."
     if run.about.get("n_novel") is not None:
         return "The learner was told the number of novel classes."
     exact = f"{summary['n_exact']} of {_count(len(run.records), 'window', 'windows')}"
@@ -73,6 +76,8 @@ def _describe_queries(run: Run, summary: Mapping[str, float]) -> str:
     if run.about.get("query") == SELF:
         n_named = sum(len(record.named) for record in run.records)
         return f"It queried no label and named {_count(n_named, 'class', 'classes')} itself."
+    if run.about.get("protocol") == GIVEN:
+        return f"These were {_count(int(summary['n_queried']), 'label', 'labels')}."
     queried = f"It queried {_count(int(summary['n_queried']), 'label', 'labels')}"
     if not summary["n_propagated"]:
         return f"{queried}."

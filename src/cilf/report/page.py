@@ -23,8 +23,9 @@ from cilf.report.run_tables import make_run_table, make_window_footer, make_wind
 from cilf.report.tables import Table, format_cell, is_missing
 
 SHAREABLE = ("data", "scenario", "scale")
-FACTS = ("scale", "query", "strategy", "propagate", "n_novel", "started", "commit")
-TILES = ("na", "auroc", "k_exact", "holdout_first", "holdout_all")  # metrics at the top
+FACTS = ("scale", "protocol", "query", "strategy", "propagate", "n_novel", "started", "commit")
+TILES = ("plan_h", "plan_na", "plan_auroc", "plan_k_exact", "holdout_first", "holdout_all")
+USUAL = (("strategy", "random"), ("protocol", "found"))  # options that a command leaves out
 MAX_RUNS_WITH_IMAGES = 8  # on one page
 
 
@@ -111,6 +112,7 @@ def _view(run: Run, name: str, with_images: bool) -> dict[str, Any]:
         "tiles": _tiles(summary),
         "table": make_window_table(run),
         "footer": make_window_footer(summary),
+        "detected": any(record.n_novel_found is not None for record in run.records),
         "stream": heatmaps.make_stream_heatmap(run),
         "counts": charts.plot_counts(run.records),
         "metrics": charts.plot_metrics(run.records),
@@ -188,8 +190,8 @@ def format_command(about: dict[str, Any]) -> str:
     given = [("learner", about.get("learner_path") or about.get("learner"))]
     given += [(key, about.get(key)) for key in ("data", "scenario", "seed", "scale")]
     given += [("query", about.get("query")), ("n-novel", about.get("n_novel"))]
-    given += [(key, about.get(key)) for key in ("strategy", "propagate")]
-    given = [option for option in given if option != ("strategy", "random")]
+    given += [(key, about.get(key)) for key in ("strategy", "propagate", "protocol")]
+    given = [option for option in given if option not in USUAL]
     given += [("set", change) for change in about.get("changes") or ()]
     options = [f"--{key} {shlex.quote(str(value))}" for key, value in given if value is not None]
     return " ".join(["cilf run", *options])

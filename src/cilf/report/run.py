@@ -32,7 +32,7 @@ class Run:
 
     @classmethod
     def read(cls, folder: RunFolder) -> Run:
-        about = folder.read_run()
+        about = RunFolder.open(folder.path).read_run()
         try:
             plan = about["plan"]
             initial = tuple(str(label) for label in plan["initial"])

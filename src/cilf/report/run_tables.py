@@ -48,7 +48,7 @@ def make_run_table(
 
 def _window_row(record: WindowRecord, propagated: bool) -> tuple[Cell, ...]:
     return (
-        record.window, record.n_novel_true, record.n_novel_found,
+        record.window, record.n_novel_planned, record.n_novel_found,
         *(value_after(name, record) for name in shown_in("windows")),
         record.n_queried, round(record.seconds_detect + record.seconds_update, 2),
         *((record.n_propagated, record.propagated_right) if propagated else ()),

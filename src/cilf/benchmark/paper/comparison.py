@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import stdev
+from typing import TypeVar
 
 from scipy.stats import wilcoxon
 
+from cilf.benchmark.results import Difference, compute_std
 from cilf.core import WindowRecord
-from cilf.evaluate.metric_table import METRICS
+from cilf.evaluate.metric_table import METRICS, value_after
 from cilf.evaluate.metrics import mean
 from cilf.evaluate.summary import forgetting_by_window, summarize
 
 FORGETTING = "forgetting"
 LEVEL = 0.05  # a p-value below it counts as a difference
+
+Name = TypeVar("Name", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -40,14 +43,14 @@ class Score:
         return sum(not math.isnan(value) for value in self.by_seed.values())
 
 
-def compute_std(values: Iterable[float]) -> float:
-    """Compute the standard deviation of the defined values; NaN for fewer than two.
+def subtract(one: Score, other: Score) -> Difference:
+    """Subtract a score from another, seed by seed.
 
-    >>> compute_std([1.0, float("nan"), 3.0]) == 2**0.5
-    True
+    >>> subtract(Score({0: 0.5, 1: 0.7}), Score({1: 0.5, 2: 0.9})).by_seed[1].__round__(3)
+    0.2
     """
-    defined = [value for value in values if not math.isnan(value)]
-    return stdev(defined) if len(defined) > 1 else math.nan
+    shared = [seed for seed in one.by_seed if seed in other.by_seed]
+    return Difference({seed: one.by_seed[seed] - other.by_seed[seed] for seed in shared})
 
 
 def compute_score(
@@ -63,15 +66,15 @@ def compute_score(
         windows = {s: forgetting_by_window(r, upper[s]) for s, r in shared.items()}
         return Score(by_seed, {(s, w): v for s, each in windows.items() for w, v in each.items()})
     by_window = {
-        (seed, record.window): record.metric(metric)
+        (seed, record.window): value_after(metric, record)
         for seed, records in runs.items()
         for record in records
     }
     return Score({seed: summarize(records)[metric] for seed, records in runs.items()}, by_window)
 
 
-def find_best(scores: Mapping[str, Score], metric: str) -> list[str]:
-    """Find the learners with the best mean; none if no learner has a mean.
+def find_best(scores: Mapping[Name, Score], metric: str) -> list[Name]:
+    """Find the rows with the best mean; none if no row has a mean.
 
     >>> find_best({"a": Score({0: 0.1}), "b": Score({0: 0.3}), "c": Score({0: 0.3})}, "na")
     ['b', 'c']

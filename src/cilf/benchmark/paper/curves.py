@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from cilf.benchmark.config import data_file_name
-from cilf.benchmark.paper.comparison import compute_std
 from cilf.benchmark.paper.item import MULTIPLE, SINGLE, Inputs, Item, cross, describe_scenario
 from cilf.benchmark.paper.panels import Series, plot_bars, plot_heatmaps, plot_lines, write_files
 from cilf.benchmark.paper.results import (
@@ -25,6 +24,7 @@ from cilf.benchmark.paper.results import (
 )
 from cilf.benchmark.paper.setup import DETECTORS, Setup
 from cilf.benchmark.paper.tables import DETECTION
+from cilf.benchmark.results import compute_std
 from cilf.evaluate.metric_table import METRICS
 from cilf.evaluate.metrics import mean
 from cilf.report.run import Run
@@ -35,8 +35,12 @@ SHARES = (0.2, 0.4, 0.6, 0.8, 1.0)  # of the instances found novel whose labels 
 LAMBDA1, LAMBDA2 = "loss__lambda1", "loss__lambda2"
 LAMBDAS = (0.01, 0.1, 1.0, 10.0, 100.0)
 SMOKE_LAMBDAS = (0.01, 1.0, 100.0)
-TIMED = ("odin-cnn", "cfo", "cpe", "dtc", "cilf")
-
+TIMED = ("odin-cnn", "cfo", "cpe", "dtc", "cilf-paper", "cilf")
+# The metric on known classes, and the metric that it is the same as on all classes.
+KNOWN = {
+    "plan_aks": "plan_na", "plan_known_macro_f": "plan_macro_f",
+    "plan_known_micro_f": "plan_micro_f", "plan_known_auroc": "plan_auroc",
+}  # fmt: skip
 
 Columns = tuple[str, ...]
 Rows = Sequence[tuple[TableCell, ...]]
@@ -50,7 +54,7 @@ def metric_curves(scenario: str) -> Item:
         "A line that falls shows that classes are forgotten, or taken for novel ones, as more "
         "classes are learned.",
         partial(_write_by_data, _plot_metric_curves),
-        lambda setup: cross(setup.learners_for(DETECTORS), setup.data_for(["cifar10"]), scenario),
+        lambda setup: cross(setup.rows_for(DETECTORS), setup.data_for(["cifar10"]), scenario),
     )
 
 
@@ -103,7 +107,7 @@ def time_bars() -> Item:
 
     def cells(setup: Setup) -> list[Cell]:
         data = setup.data_for(["cifar10", "cifar50"])
-        return cross(setup.learners_for(TIMED), data, MULTIPLE)
+        return cross(setup.rows_for(TIMED), data, MULTIPLE)
 
     return Item(
         "Execution time, scenario multiple",
@@ -116,7 +120,7 @@ def time_bars() -> Item:
 
 def _plot_metric_curves(results: Results) -> tuple[Any, Columns, Rows]:
     cells = drop_empty(results)
-    known = {f"known_{metric}": METRICS[metric].title for metric in DETECTION}
+    known = {metric: METRICS[name].title for metric, name in KNOWN.items()}
     rows = [
         (metric, cell.name, seed, record.window, record.metric(metric))
         for metric in known
@@ -171,7 +175,7 @@ def _plot_weight_heatmaps(results: Results) -> tuple[Any, Columns, Rows]:
     ticks = sorted({one for _, one, _ in by_weights})
     panels = {
         scenario: np.array(
-            [[average_seeds(by_weights[scenario, one, two], "auroc") for two in ticks]
+            [[average_seeds(by_weights[scenario, one, two], "plan_auroc") for two in ticks]
              for one in ticks]
         )
         for scenario in dict.fromkeys(cell.scenario for cell in results)
@@ -179,7 +183,7 @@ def _plot_weight_heatmaps(results: Results) -> tuple[Any, Columns, Rows]:
     rows = [
         (cell.scenario, *_weights(cell), seed, value)
         for cell, runs in results.items()
-        for seed, value in zip(runs, average_windows(runs, "auroc"), strict=True)
+        for seed, value in zip(runs, average_windows(runs, "plan_auroc"), strict=True)
     ]
     columns = ("scenario", "lambda1", "lambda2", "seed", "auroc")
     return plot_heatmaps(panels, ticks, ("λ1", "λ2")), columns, rows

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cilf.benchmark.paper.results import Cell, Results
-from cilf.benchmark.paper.setup import Setup
+from cilf.benchmark.paper.setup import Row, Setup
+from cilf.query.query_policy import FOUND
 
 SINGLE, MULTIPLE = "single", "multiple"
 
@@ -60,9 +61,18 @@ class Item:
     needs_runs: bool = True
 
 
-def cross(learners: Sequence[str], data: Sequence[str], scenario: str) -> list[Cell]:
-    """Return a cell for each learner on each data set."""
-    return [Cell(learner, name, scenario) for name in data for learner in learners]
+def cross(
+    rows: Sequence[Row], data: Sequence[str], scenario: str, protocol: str = FOUND
+) -> list[Cell]:
+    """Return a cell for each row of a comparison on each data set."""
+    return [
+        Cell(
+            row.learner, name, scenario,
+            parameters=row.parameters, protocol=protocol, variant=row.variant,
+        )
+        for name in data
+        for row in rows
+    ]  # fmt: skip
 
 
 def describe_scenario(scenario: str) -> str:

@@ -34,7 +34,7 @@ from cilf.report.tables import Table
 from cilf.stream import Stream
 
 RAW = "raw"
-MAPPED = ("cpe", "dtc", "cilf")
+MAPPED = ("cpe", "dtc", "cilf-paper", "cilf")
 CONFUSED = ("cpe", "cfo")  # a discriminative and a generative learner
 MAX_PER_CLASS = 800  # instances on a map
 N_KNOWN, N_NOVEL = 5, 2  # classes of figure 2
@@ -72,7 +72,7 @@ def window_maps(scenario: str) -> Item:
         "similar embeddings near each other; raw are the data themselves. A good embedding shows "
         "each class as an island, novel ones (rings) too.",
         _write_window_maps,
-        lambda setup: cross(setup.learners_for(MAPPED), setup.data_for(["cifar10"]), scenario),
+        lambda setup: cross(setup.rows_for(MAPPED), setup.data_for(["cifar10"]), scenario),
     )
 
 

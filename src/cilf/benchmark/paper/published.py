@@ -13,7 +13,7 @@ ROWS = {
     "iforest": "Iforest", "one-svm": "One-SVM", "lacu-svm": "LACU-SVM", "senc-mas": "SENC-MAS",
     "odin-cnn": "ODIN-CNN", "cfo": "CFO", "cpe": "CPE", "dtc": "DEC", "dnn-base": "DNN-Base",
     "dnn-l2": "DNN-L2", "dnn-ewc": "DNN-EWC", "imm-mean": "IMM", "imm-mode": "IMM", "den": "DEN",
-    "cilf": "CILF",
+    "cilf": "CILF", "cilf-paper": "CILF",
 }  # fmt: skip
 COLUMNS = {"mnist": "MNIST", "cifar10": "CIFAR-10", "cifar50": "CIFAR-50", "cifar100": "CIFAR-100"}
 
@@ -28,9 +28,9 @@ class Published(NamedTuple):
 def find_published(scenario: str, metric: str, learner: str, data: str) -> Published | None:
     """Find what the paper prints for a cell; None if the paper does not have it.
 
-    >>> find_published("multiple", "na", "cilf", "mnist")
+    >>> find_published("multiple", "plan_na", "cilf", "mnist")
     Published(mean=0.493, std=0.051)
-    >>> find_published("multiple", "na", "cilf", "digits") is None
+    >>> find_published("multiple", "plan_na", "cilf", "digits") is None
     True
     """
     rows = _read_tables()[scenario].get(METRICS[metric].title, {})

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 from cilf.benchmark import RunConfig
 from cilf.benchmark.config import data_file_name
-from cilf.benchmark.paper.setup import Setup
+from cilf.benchmark.paper.setup import Row, Setup
 from cilf.core import WindowRecord
 from cilf.core.notices import warn_once
 from cilf.errors import BadInput
 from cilf.evaluate.metrics import mean
 from cilf.evaluate.records import RunFolder
 from cilf.evaluate.summary import summarize
-from cilf.learners import learner_class
+from cilf.query.query_policy import FOUND
 from cilf.report.run import Run
 
 
@@ -27,16 +27,23 @@ class Cell(NamedTuple):
     scenario: str
     query: float = 1.0
     parameters: tuple[tuple[str, Any], ...] = ()
+    protocol: str = FOUND
+    variant: str = ""
+
+    @property
+    def row(self) -> Row:
+        """The row of a comparison that the cell belongs to."""
+        return Row(self.learner, self.variant, self.parameters)
 
     @property
     def name(self) -> str:
-        """The name of the learner, which may be a class in a file."""
-        return learner_class(self.learner).name
+        return self.row.name
 
     def config(self, setup: Setup, seed: int) -> RunConfig:
         return RunConfig.of(
             learner=self.learner, data=self.data, scenario=self.scenario, seed=seed,
             scale=setup.scale, query=self.query, parameters=dict(self.parameters),
+            protocol=self.protocol,
         )  # fmt: skip
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from cilf.benchmark.config import data_file_name
@@ -15,37 +16,53 @@ from cilf.benchmark.paper.comparison import (
     compute_p_value,
     compute_score,
     find_best,
+    subtract,
 )
 from cilf.benchmark.paper.item import Inputs, Item, cross, describe_scenario
 from cilf.benchmark.paper.published import COLUMNS, Published, find_published
-from cilf.benchmark.paper.results import collect_records
-from cilf.benchmark.paper.setup import DATA, DETECTORS, JOINT, SYSTEMS
+from cilf.benchmark.paper.results import Cell, collect_records
+from cilf.benchmark.paper.setup import CEILING, DATA, FLOOR, Row, Setup
+from cilf.benchmark.results import Difference
 from cilf.core.files import make_folder, replace_file
 from cilf.evaluate.metric_table import METRICS
+from cilf.query.query_policy import FOUND, GIVEN
 from cilf.report.tables import MISSING, Table
 
-DETECTION = ("na", "macro_f", "micro_f", "auroc")
-DIFFERS = "\N{DAGGER}"
+H, FROM_BEST, FIRST, ALL = "plan_h", "forgetting_from_best", "holdout_first", "holdout_all"
+DETECTION = (
+    H, "plan_aks", "plan_aus", "plan_na", "plan_macro_f", "plan_micro_f", "plan_auroc",
+)  # fmt: skip
+UPDATE = (FORGETTING, FROM_BEST, FIRST, ALL)
+DIFFERS, BELOW_FLOOR = "\N{DAGGER}", "\N{DOUBLE DAGGER}"
+LEAST_SEEDS = 2  # for a mean to be marked as the best
 NOTE = (
-    f"Mean ± standard deviation over seeds. The best mean is bold. {DIFFERS}: differs from the "
-    f"best, p < {LEVEL:g} (Wilcoxon, paired over seeds and windows)."
+    "Mean ± standard deviation over seeds. The best mean is bold if it has several seeds. "
+    f"Difference: from the best, paired over seeds; {DIFFERS}: p < {LEVEL:g} (Wilcoxon, paired "
+    "over seeds and windows). "
 )
-NOTE_ON_PAPER = " The paper's numbers are from its own streams, networks and definitions."
+NOTE_ON_FLOOR = (
+    f"{BELOW_FLOOR}: H is not above that of {FLOOR}, which finds nothing, by more than its "
+    "deviation. "
+)
+NOTE_ON_PAPER = "The paper's numbers are from its own streams, networks and definitions."
 CSV_COLUMNS = (
-    "metric", "learner", "data", "scenario", "mean", "std", "n_seeds", "p_against_best",
-    "paper_mean", "paper_std",
+    "metric", "protocol", "learner", "variant", "data", "scenario", "mean", "std", "n_seeds",
+    "difference_from_best", "std_of_difference", "p_against_best", "paper_mean", "paper_std",
 )  # fmt: skip
 
 
 def detection_table(scenario: str) -> Item:
-    """Compare detectors by NA, both F-measures and AUROC."""
+    """Compare detectors by H, AKS, AUS, NA, both F-measures and AUROC."""
     meanings = " ".join(f"{METRICS[name].title}: {METRICS[name].meaning}" for name in DETECTION)
     return Item(
         f"Novel class detection, scenario {scenario}",
         f"{describe_scenario(scenario)} The table shows how well learners tell known from novel "
-        f"instances, and novel classes from each other. {meanings} More is better.",
-        lambda inputs: write_table(_score_detection(inputs), scenario, inputs),
-        lambda setup: cross(setup.learners_for(DETECTORS), setup.data_for(DATA), scenario),
+        "instances, and novel classes from each other, in the whole loop: each learns what it "
+        f"found. A class is novel in the window in which it starts. {meanings} More is better. "
+        "Learners are in the order of H. Each rival has two rows: as published, and with CILF's "
+        f"clustering space and counting rule. {FLOOR} calls nothing novel.",
+        partial(_write_detection, scenario),
+        lambda setup: cross(setup.detection_rows(), setup.data_for(DATA), scenario),
     )
 
 
@@ -53,96 +70,192 @@ def forgetting_table(scenario: str) -> Item:
     """Compare all systems by forgetting, against ``joint`` on the same streams."""
     return Item(
         f"Forgetting (less is better), scenario {scenario}",
-        f"{describe_scenario(scenario)} Forgetting is the share of hold-out accuracy that a "
-        "learner lacks after later windows, compared with joint, which trains on all data again. "
-        "It is a mean over windows. Below 0 the learner is better than joint.",
-        lambda inputs: write_table(_score_forgetting(inputs), scenario, inputs),
-        lambda setup: cross((*setup.learners_for(SYSTEMS), JOINT), setup.data_for(DATA), scenario),
+        f"{describe_scenario(scenario)} Given: every learner is handed the same labelled instances "
+        "of the novel classes, which isolates the update. Found: each learns what it found. "
+        "Forgetting is the share of the hold-out accuracy of joint that a learner lacks, in the "
+        "mean over windows. From best is the accuracy that a group of classes has lost since it "
+        "was at its best. First and all classes are accuracies at the end. joint is trained on "
+        "the labels of all instances. Update methods have two rows: without a memory, as "
+        "published, and with the memory of the others (replay).",
+        partial(_write_forgetting, scenario),
+        partial(_list_update_cells, scenario),
     )
+
+
+def _list_update_cells(scenario: str, setup: Setup) -> list[Cell]:
+    data = setup.data_for(DATA)
+    given = cross([*setup.update_rows(), Row(CEILING)], data, scenario, GIVEN)
+    return given + cross(setup.update_rows(), data, scenario, FOUND)
+
+
+# ----------------------------------------------------------------- scores and comparisons
+
+
+@dataclass(frozen=True)
+class Column:
+    """A metric under one protocol."""
+
+    metric: str
+    protocol: str = FOUND
+
+    @property
+    def title(self) -> str:
+        return METRICS[self.metric].title
+
+
+Place = tuple[str, Row]  # data set and row
+Scores = Mapping[Place, Mapping[Column, Score]]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One metric of one learner on one data set: our score, the paper's, and how it compares."""
+    """The scores of one row on one data set, and how they compare with the best and the floor."""
 
-    score: Score
-    paper: Published | None
-    p: float  # against the best; NaN for the best, and if there is nothing to compare
+    row: Row
+    data: str
+    scores: Mapping[Column, Score]
+    differences: Mapping[Column, Difference]  # from the row that is best in the ranking column
+    p_values: Mapping[Column, float]
     is_best: bool
-
-    def format(self) -> str:
-        """Format our score as a cell of the table.
-
-        >>> Comparison(Score({0: 0.9, 1: 0.8}), None, 0.01, False).format()
-        '0.850 ± 0.071†'
-        """
-        if math.isnan(self.score.mean):
-            return MISSING
-        deviation = "" if math.isnan(self.score.std) else f" ± {self.score.std:.3f}"
-        return f"{self.score.mean:z.3f}{deviation}{DIFFERS if self.p < LEVEL else ''}"
+    is_below_floor: bool
 
 
-Key = tuple[str, str, str]  # metric, learner, data set
+def compare(scores: Scores, ranking: Column) -> list[Comparison]:
+    """Compare the rows of each data set with the best of them, in the order of the ranking."""
+    found: list[Comparison] = []
+    for data in dict.fromkeys(data for data, _ in scores):
+        rows = {row: own for (name, row), own in scores.items() if name == data}
+        ranked = {row: own[ranking] for row, own in rows.items() if row.learner != CEILING}
+        best = find_best(ranked, ranking.metric)
+        floor = ranked.get(Row(FLOOR))
+        sign = -1 if METRICS[ranking.metric].higher_is_better else 1
+        order = sorted(rows, key=lambda row: _nan_last(sign * rows[row][ranking].mean))
+        found += [_compare(row, data, rows, best, ranking, floor) for row in order]
+    return found
 
 
-def compare(scores: Mapping[Key, Score], scenario: str) -> dict[Key, Comparison]:
-    """Compare each score with the best of its metric and data set."""
-    compared: dict[Key, Comparison] = {}
-    for (metric, name, data), own in scores.items():
-        rivals = {n: s for (m, n, d), s in scores.items() if (m, d) == (metric, data)}
-        best = find_best(rivals, metric)
-        p = compute_p_value(rivals[best[0]], own) if best and name not in best else math.nan
-        paper = find_published(scenario, metric, name, data)
-        compared[metric, name, data] = Comparison(own, paper, p, name in best)
-    return compared
+def _compare(
+    row: Row,
+    data: str,
+    rows: Mapping[Row, Mapping[Column, Score]],
+    best: Sequence[Row],
+    ranking: Column,
+    floor: Score | None,
+) -> Comparison:
+    own, rival = rows[row], rows[best[0]] if best and row not in best else {}
+    differences = {column: subtract(own[column], other) for column, other in rival.items()}
+    below = row.learner != FLOOR and ranking.metric == H and floor is not None
+    return Comparison(
+        row=row,
+        data=data,
+        scores=own,
+        differences=differences,
+        p_values={c: compute_p_value(other, own[c]) for c, other in rival.items()},
+        is_best=row in best and own[ranking].n_seeds >= LEAST_SEEDS,
+        is_below_floor=below and not subtract(own[ranking], floor or own[ranking]).is_clear(),
+    )
 
 
-def make_table(compared: Mapping[Key, Comparison], title: str) -> Table:
-    """Make a table for people: a row for each metric and learner, columns for each data set."""
-    data_sets = list(dict.fromkeys(data for _, _, data in compared))
-    heads: list[str] = ["metric", "learner"]
-    for data in data_sets:
-        heads += [COLUMNS[data], "paper"] if data in COLUMNS else [data_file_name(data)]
-    rows: list[tuple[str, ...]] = []
-    bold: set[tuple[int, int]] = set()
-    for metric, name in dict.fromkeys((metric, name) for metric, name, _ in compared):
-        cells = [METRICS[metric].title, name]
-        for data in data_sets:
-            cell = compared.get((metric, name, data))
-            if cell is not None and cell.is_best:
-                bold.add((len(rows), len(cells)))
-            cells.append(cell.format() if cell else MISSING)
-            if data in COLUMNS:
-                cells.append(_format_published(cell.paper if cell else None))
-        rows.append(tuple(cells))
-    note = NOTE + (NOTE_ON_PAPER if any(cell.paper for cell in compared.values()) else "")
+def _nan_last(value: float) -> float:
+    return math.inf if math.isnan(value) else value
+
+
+# ----------------------------------------------------------------- tables
+
+
+def make_table(
+    compared: Sequence[Comparison], columns: Sequence[Column], scenario: str, title: str, note: str
+) -> Table:
+    """Make a table for people: a row for each learner on each data set, the best first."""
+    heads: list[str] = ["data", "learner"]
+    for position, column in enumerate(columns):
+        heads += [_name_column(column, columns)]
+        heads += ["difference"] if position == 0 else []
+        heads += ["paper"] if _is_published(column, columns) else []
+    rows = [_make_row(one, columns, scenario) for one in compared]
+    bold = {(number, 2) for number, one in enumerate(compared) if one.is_best}
     return Table(title, tuple(heads), tuple(rows), frozenset(bold), note)
+
+
+def _name_column(column: Column, columns: Sequence[Column]) -> str:
+    several = len({each.protocol for each in columns}) > 1
+    return f"{column.title}, {column.protocol}" if several else column.title
+
+
+def _is_published(column: Column, columns: Sequence[Column]) -> bool:
+    """Whether the paper prints this metric; its number stands beside our first column of it."""
+    first = next(each for each in columns if each.metric == column.metric)
+    return column == first and find_published("single", column.metric, "cilf", "mnist") is not None
+
+
+def _make_row(one: Comparison, columns: Sequence[Column], scenario: str) -> tuple[str, ...]:
+    mark = BELOW_FLOOR if one.is_below_floor else ""
+    cells = [COLUMNS.get(one.data, data_file_name(one.data)), f"{one.row.name}{mark}"]
+    for position, column in enumerate(columns):
+        cells.append(format_score(one.scores.get(column)))
+        if position == 0:
+            cells.append(format_difference(one, column))
+        if _is_published(column, columns):
+            cells.append(_format_published(_find_published(one, column, scenario)))
+    return tuple(cells)
+
+
+def format_score(score: Score | None) -> str:
+    """Format a mean with its deviation.
+
+    >>> format_score(Score({0: 0.9, 1: 0.8})), format_score(Score({0: 0.9}))
+    ('0.850 ± 0.071', '0.900')
+    """
+    if score is None or math.isnan(score.mean):
+        return MISSING
+    deviation = "" if math.isnan(score.std) else f" ± {score.std:.3f}"
+    return f"{score.mean:z.3f}{deviation}"
+
+
+def format_difference(one: Comparison, column: Column) -> str:
+    """Format the difference from the best with its deviation, and whether it is significant."""
+    difference = one.differences.get(column)
+    if difference is None or math.isnan(difference.mean):
+        return MISSING
+    deviation = "" if math.isnan(difference.std) else f" ± {difference.std:.3f}"
+    return f"{difference.mean:+z.3f}{deviation}{DIFFERS if one.p_values[column] < LEVEL else ''}"
+
+
+def _find_published(one: Comparison, column: Column, scenario: str) -> Published | None:
+    """Find the paper's number for a learner as published."""
+    if one.row.variant:
+        return None
+    return find_published(scenario, column.metric, one.row.learner, one.data)
 
 
 def _format_published(paper: Published | None) -> str:
     return MISSING if paper is None else f"{paper.mean:.3f} ± {paper.std:.3f}"
 
 
-def make_csv_table(compared: Mapping[Key, Comparison], scenario: str) -> Table:
-    """Make a table for programs: one comparison in each row, as numbers."""
-    rows = [
-        (
-            metric, name, data, scenario, cell.score.mean, cell.score.std,
-            cell.score.n_seeds, cell.p,
-            cell.paper.mean if cell.paper else None, cell.paper.std if cell.paper else None,
-        )
-        for (metric, name, data), cell in compared.items()
-    ]  # fmt: skip
+def make_csv_table(compared: Sequence[Comparison], scenario: str) -> Table:
+    """Make a table for programs: one score in each row, as numbers."""
+    rows = []
+    for one in compared:
+        name = Row(one.row.learner).name
+        for column, score in one.scores.items():
+            difference = one.differences.get(column, Difference({}))
+            paper = _find_published(one, column, scenario)
+            rows.append(
+                (
+                    column.metric, column.protocol, name, one.row.variant, one.data, scenario,
+                    score.mean, score.std, score.n_seeds, difference.mean, difference.std,
+                    one.p_values.get(column, math.nan),
+                    paper.mean if paper else None, paper.std if paper else None,
+                )
+            )  # fmt: skip
     return Table("", CSV_COLUMNS, tuple(rows))
 
 
-def write_table(scores: Mapping[Key, Score], scenario: str, inputs: Inputs) -> list[Path]:
+def write_table(table: Table, numbers: Table, inputs: Inputs) -> list[Path]:
     """Write ``.md`` and ``.tex`` for people, ``.csv`` for programs, ``.json`` for the report."""
-    compared = compare(scores, scenario)
-    table = make_table(compared, inputs.title)
     texts = {
         "md": table.to_markdown(),
-        "csv": make_csv_table(compared, scenario).to_csv(),
+        "csv": numbers.to_csv(),
         "tex": table.to_latex(),
         "json": table.to_json(),
     }
@@ -152,19 +265,54 @@ def write_table(scores: Mapping[Key, Score], scenario: str, inputs: Inputs) -> l
     return [inputs.out / f"{inputs.name}.{suffix}" for suffix in texts]
 
 
-def _score_detection(inputs: Inputs) -> dict[Key, Score]:
+def _write_detection(scenario: str, inputs: Inputs) -> list[Path]:
+    columns = [Column(metric) for metric in DETECTION]
+    compared = compare(_score_detection(inputs), columns[0])
+    note = NOTE + NOTE_ON_FLOOR + NOTE_ON_PAPER
+    table = make_table(compared, columns, scenario, inputs.title, note)
+    return write_table(table, make_csv_table(compared, scenario), inputs)
+
+
+def _write_forgetting(scenario: str, inputs: Inputs) -> list[Path]:
+    columns = [Column(metric, protocol) for protocol in (GIVEN, FOUND) for metric in UPDATE]
+    scores = _score_forgetting(inputs)
+    compared = compare(scores, columns[0])
+    note = f"{NOTE}{describe_above_ceiling(scores)} {NOTE_ON_PAPER}"
+    table = make_table(compared, columns, scenario, inputs.title, note)
+    return write_table(table, make_csv_table(compared, scenario), inputs)
+
+
+def describe_above_ceiling(scores: Scores) -> str:
+    """Say which learners end with a higher accuracy on all classes than ``joint``."""
+    above = []
+    for (data, row), own in scores.items():
+        ceiling = scores.get((data, Row(CEILING)), {}).get(Column(ALL, GIVEN))
+        for column in (Column(ALL, GIVEN), Column(ALL, FOUND)) if row.learner != CEILING else ():
+            difference = subtract(own.get(column, Score({})), ceiling or Score({}))
+            if difference.is_clear():
+                where = f"{row.name}, {column.protocol}, on {data_file_name(data)}"
+                above.append(f"{where} by {difference.format()}")
+    found = "; ".join(above) or "none"
+    return f"Learners that end above {CEILING} on all classes, by more than the deviation: {found}."
+
+
+def _score_detection(inputs: Inputs) -> dict[Place, dict[Column, Score]]:
     return {
-        (metric, cell.name, cell.data): compute_score(metric, collect_records(runs))
-        for metric in DETECTION
+        (cell.data, cell.row): {
+            Column(metric): compute_score(metric, collect_records(runs)) for metric in DETECTION
+        }
         for cell, runs in inputs.results.items()
     }
 
 
-def _score_forgetting(inputs: Inputs) -> dict[Key, Score]:
+def _score_forgetting(inputs: Inputs) -> dict[Place, dict[Column, Score]]:
     records = {cell: collect_records(runs) for cell, runs in inputs.results.items()}
-    joint = {cell.data: each for cell, each in records.items() if cell.learner == JOINT}
-    return {
-        (FORGETTING, cell.name, cell.data): compute_score(FORGETTING, each, joint[cell.data])
-        for cell, each in records.items()
-        if cell.learner != JOINT
-    }
+    joint = {cell.data: each for cell, each in records.items() if cell.learner == CEILING}
+    scores: dict[Place, dict[Column, Score]] = {}
+    for cell, each in records.items():
+        own = scores.setdefault((cell.data, cell.row), {})
+        own |= {
+            Column(metric, cell.protocol): compute_score(metric, each, joint.get(cell.data))
+            for metric in UPDATE
+        }
+    return scores

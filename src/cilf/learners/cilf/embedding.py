@@ -112,9 +112,16 @@ class Embedding:
 
 
 def fit_embedding(
-    network: Network, labelled: Labelled, *, loss: Loss, optimiser: Training, epochs: int, seed: int
+    network: Network,
+    labelled: Labelled,
+    *,
+    loss: Loss,
+    optimiser: Training,
+    epochs: int,
+    seed: int,
+    even: bool = False,
 ) -> Embedding:
-    """Train a new network on the known classes."""
+    """Train a network on the known classes; ``even`` draws as many instances of each class."""
     x, y = labelled
     generator = torch_generator(seed, "fit")
     network.standardise(x)
@@ -124,7 +131,9 @@ def fit_embedding(
     def objective(z: Tensor, rows: Tensor) -> Tensor:
         return loss.measure(z, y[rows], prototypes, generator)
 
-    batches = training.shuffle_batches(len(x), optimiser.batch_size, generator, network.device)
+    draws = (optimiser.batch_size, generator, network.device)
+    shuffle = training.shuffle_batches(len(x), *draws)
+    batches = training.even_batches(y, *draws) if even else shuffle
     settings = optimiser.settings(epochs, optimiser.learning_rate)
     for epoch in training.epochs(
         network, x, batches, objective, settings, seed=seed, purpose="fit"

@@ -145,20 +145,25 @@ class CILF(Learner):
         return pretrained.choose_network(self.backbone, X)
 
     def _fit(self, X: Array, y: Ints) -> None:
-        rng = generator(self.seed, "fit")
-        train, aside = set_aside(y, self.calibration_size, rng, there=y[:0])
-        known = Memory(X[train], y[train])
-        architecture = {
+        self._architecture = {
             "backbone": self.backbone,
             "width": self.width,
             "embedding_size": self.embedding_size,
         }
-        network = self._make_network(X.shape[1:], architecture)
+        network = self._make_network(X.shape[1:], self._architecture)
+        self._train(network, X, y, epochs=self.epochs)
+
+    def _train(
+        self, network: Network, X: Array, y: Ints, *, epochs: int, even: bool = False
+    ) -> None:
+        """Train a network on these instances and take it over with a new memory (Algorithm 1)."""
+        rng = generator(self.seed, "fit")
+        train, aside = set_aside(y, self.calibration_size, rng, there=y[:0])
+        known = Memory(X[train], y[train])
         embedding = fit_embedding(
             network, self._to_tensors(known, network),
-            loss=self.loss, optimiser=self.training, epochs=self.epochs, seed=self.seed,
+            loss=self.loss, optimiser=self.training, epochs=epochs, seed=self.seed, even=even,
         )  # fmt: skip
-        self._architecture = architecture
         self._keep(embedding)
         self._memory = known.rebalance(self.memory_size, rng)
         self._calibration = Memory(X[aside], y[aside])
