@@ -36,7 +36,7 @@ def test_a_learner_without_epochs_takes_no_epochs() -> None:
 def test_stream_arguments_are_complete() -> None:
     arguments = config(stream={"n_quiet": 2}).stream_arguments()
     assert arguments["n_quiet"] == 2
-    assert arguments["n_vanishing"] == 1
+    assert arguments["vanishing"] == 0.1
     assert arguments["max_novel"] == 3
     assert arguments["window_size"] is None
     assert "max_novel" not in config(scenario="single").stream_arguments()

@@ -41,6 +41,15 @@ def test_a_stream_is_shown(run: Any) -> None:
         assert min(image.size) > 300
     rows = [line.split() for line in done.out.splitlines()[4:10]]
     assert [row[0] for row in rows] == ["initial", "1", "2", "3", "4", "5"]
+    assert "instances of a class: 55 to 58 initial; in a window " in done.out
+
+
+def test_the_instances_of_a_class_are_shown(run: Any) -> None:
+    sizes = ("initial_size=40", "novel_size=30", "window_size=20", "n_windows=3", "vanishing=0")
+    changes = [part for size in sizes for part in ("--set", f"stream.{size}")]
+    done = run("data", "show", "digits", *changes)
+    said = "40 initial; in a window 30 when novel, 20 when known; 30 to 100 in all"
+    assert f"instances of a class: {said}" in done.out
 
 
 def test_a_stream_is_shown_as_json(run: Any) -> None:

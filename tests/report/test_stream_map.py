@@ -26,7 +26,7 @@ def dataset(classes: list[Label], per_class: int = 60) -> Dataset:
 
 @pytest.fixture(scope="module")
 def stream() -> Stream:
-    return multiple_novel(dataset([*NAMES]), seed=4, n_vanishing=2, n_quiet=1)
+    return multiple_novel(dataset([*NAMES]), seed=4, vanishing=0.2, n_quiet=1)
 
 
 def cells(axes: Any, state: str) -> set[tuple[int, int]]:
@@ -63,7 +63,7 @@ def test_rows_tell_the_plan(stream: Stream) -> None:
 def test_rows_tell_when_a_class_is_gone(stream: Stream) -> None:
     rows = list_windows(stream)
     gone = [label for row in rows for label in row.vanished]
-    assert len(gone) == len(set(gone)) == 2
+    assert len(gone) == len(set(gone)) == 3
     for row in rows[1:]:
         before = stream.counts(row.window - 1)
         assert set(row.vanished) == set(before) - set(stream.counts(row.window))
@@ -103,7 +103,7 @@ def test_a_vanished_class_has_an_end_mark_at_its_last_cell(stream: Stream) -> No
 
 
 def test_without_vanished_classes_there_is_no_end_mark() -> None:
-    (axes,) = plot_stream(single_novel(dataset([1, 2, 3, 4]), n_vanishing=0)).axes
+    (axes,) = plot_stream(single_novel(dataset([1, 2, 3, 4]), vanishing=0)).axes
     assert list(axes.lines) == []
     assert len(axes.get_legend().get_texts()) == 3
 
@@ -153,7 +153,7 @@ def test_a_png_shows_the_colours_of_its_cells(stream: Stream, tmp_path: Path) ->
 
 
 def test_equal_streams_give_equal_files(stream: Stream, tmp_path: Path) -> None:
-    again = multiple_novel(dataset([*NAMES]), seed=4, n_vanishing=2, n_quiet=1)
+    again = multiple_novel(dataset([*NAMES]), seed=4, vanishing=0.2, n_quiet=1)
     for suffix in (".png", ".svg"):
         one = write_stream_map(stream, tmp_path / f"one{suffix}")
         two = write_stream_map(again, tmp_path / f"two{suffix}")
@@ -178,7 +178,7 @@ def test_letters_that_a_png_lacks_are_told(
 
 def test_a_hundred_classes_stay_readable(tmp_path: Path) -> None:
     image = pytest.importorskip("PIL.Image")
-    large = multiple_novel(dataset([*range(100)], per_class=200), n_vanishing=9)
+    large = multiple_novel(dataset([*range(100)], per_class=200), vanishing=0.1)
     (axes,) = plot_stream(large).axes
     assert list(axes.texts) == []  # no room for numbers
     with image.open(write_stream_map(large, tmp_path / "map.png")) as picture:

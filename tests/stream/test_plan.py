@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cilf.core import Label
 from cilf.errors import BadConfig
 from cilf.stream.plan import Plan, PlannedWindow, make_plan, paper_protocol
 
@@ -19,7 +21,7 @@ def plan(**changes: Any) -> Plan:
         "n_initial": 3,
         "novel_range": (2, 3),
         "n_quiet": 0,
-        "n_vanishing": 1,
+        "vanishing": 0.1,
         "n_windows": None,
         "seed": 0,
     }
@@ -35,7 +37,7 @@ def plans(draw: st.DrawFn) -> tuple[dict[str, Any], Plan]:
         "n_initial": draw(st.integers(2, n_classes - fewest)),
         "novel_range": (fewest, fewest + spread),
         "n_quiet": draw(st.integers(0, 4)),
-        "n_vanishing": draw(st.integers(0, 12)),
+        "vanishing": draw(st.sampled_from([0.0, 0.1, 0.5, 1.0])),
         "seed": draw(st.integers(0, 2**40)),
     }
     return parameters, plan(**parameters)
@@ -57,17 +59,16 @@ def test_a_class_starts_once(drawn: tuple[dict[str, Any], Plan]) -> None:
 @steady
 @given(plans())
 def test_known_are_those_who_came_and_did_not_leave(drawn: tuple[dict[str, Any], Plan]) -> None:
-    parameters, made = drawn
-    possible, n_gone = set(made.initial), 0
+    _, made = drawn
+    possible, novel = set(made.initial), set[Label]()
     for window in made.windows:
         known = set(window.known)
         assert len(known) == len(window.known) >= 2
-        assert known <= possible  # what has left once is no longer possible
+        assert novel <= known <= possible  # what has left once is no longer possible
         assert not known & set(window.novel)
         assert set(window.classes) == known | set(window.novel)
-        n_gone += len(possible) - len(known)
-        possible = known | set(window.novel)
-    assert n_gone <= parameters["n_vanishing"]
+        novel = set(window.novel)
+        possible = known | novel
 
 
 @steady
@@ -88,8 +89,7 @@ def test_n_windows_keeps_the_first(drawn: tuple[dict[str, Any], Plan], n_windows
     parameters, made = drawn
     cut = plan(**parameters, n_windows=n_windows)
     assert len(cut.windows) == min(n_windows, len(made.windows))
-    pairs = zip(cut.windows, made.windows, strict=False)
-    assert [short.novel for short, _ in pairs] == [w.novel for w in made.windows[:n_windows]]
+    assert cut.windows == made.windows[:n_windows]
 
 
 @steady
@@ -118,22 +118,39 @@ def test_other_seeds_give_other_plans() -> None:
 
 
 def test_classes_leave_until_two_are_left() -> None:
-    made = plan(classes=[1, 2, 3, 4], novel_range=(1, 1), n_initial=3, n_quiet=6, n_vanishing=50)
-    assert len(made.windows[-1].known) <= 3
-    assert min(len(window.known) for window in made.windows) == 2
+    made = plan(classes=[1, 2, 3, 4], novel_range=(1, 1), n_initial=3, n_quiet=6, vanishing=1.0)
+    assert [len(window.known) for window in made.windows[1:]] == [2] * 6
+
+
+def test_only_novel_classes_stay_when_all_vanish() -> None:
+    made = plan(vanishing=1.0)
+    for earlier, later in zip(made.windows, made.windows[1:], strict=False):
+        assert later.known == earlier.novel
 
 
 def test_nobody_leaves_unless_asked() -> None:
-    made = plan(n_vanishing=0)
+    made = plan(vanishing=0)
     for earlier, later in zip(made.windows, made.windows[1:], strict=False):
         assert later.known == earlier.classes
 
 
-def test_every_asked_for_class_leaves_when_there_are_enough() -> None:
+@pytest.mark.parametrize("vanishing", [0.05, 0.3])
+def test_every_known_class_vanishes_with_the_same_probability(vanishing: float) -> None:
+    n_gone, n_known = Counter[Label](), Counter[Label]()
+    for seed in range(60):
+        made = plan(classes=list(range(40)), n_initial=20, vanishing=vanishing, seed=seed)
+        for earlier, later in zip(made.windows, made.windows[1:], strict=False):
+            n_known.update(earlier.known)
+            n_gone.update(set(earlier.known) - set(later.known))
+    assert n_gone.total() / n_known.total() == pytest.approx(vanishing, rel=0.1)
+    assert set(n_gone) == set(range(40))
+
+
+def test_vanishing_changes_neither_the_order_of_classes_nor_their_arrival() -> None:
     for seed in range(10):
-        made = plan(n_initial=4, n_vanishing=2, n_quiet=3, seed=seed)
-        came = set(made.initial) | {label for w in made.windows[:-1] for label in w.novel}
-        assert len(came - set(made.windows[-1].known)) == 2
+        plans = [plan(vanishing=vanishing, n_quiet=1, seed=seed) for vanishing in (0, 0.3, 1)]
+        assert len({made.initial for made in plans}) == 1
+        assert len({tuple(window.novel for window in made.windows) for made in plans}) == 1
 
 
 def test_quiet_windows_are_not_always_in_one_place() -> None:
@@ -167,7 +184,9 @@ def test_protocol(n_classes: int, single: int, multiple: int, most: int) -> None
         ({"n_initial": 9}, "n_initial is 9.*of the 10 classes.*leaves at least 2"),
         ({"n_initial": 9, "novel_range": (1, 1), "n_quiet": -1}, "n_quiet is -1"),
         ({"n_initial": 10, "novel_range": (1, 1)}, "n_initial is 10.*leaves at least 1"),
-        ({"n_vanishing": -1}, "n_vanishing is -1"),
+        ({"vanishing": -0.1}, "vanishing is -0.1: give a number from 0 to 1"),
+        ({"vanishing": 2}, "vanishing is 2: give a number from 0 to 1"),
+        ({"vanishing": "often"}, "vanishing is 'often': give a number from 0 to 1"),
         ({"n_windows": 0}, "n_windows is 0: give a whole number of at least 1"),
         ({"n_windows": -2}, "n_windows is -2"),
         ({"seed": -1}, "seed is -1"),

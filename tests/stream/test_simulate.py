@@ -22,7 +22,7 @@ PER_CLASS, PER_CLASS_TEST = 60, 9
 steady = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 SIZES = [
     "initial_size", "window_size", "holdout_size", "n_windows", "max_initial_size",
-    "max_window_size",
+    "min_window_size", "max_window_size",
 ]  # fmt: skip
 SCENARIOS = pytest.mark.parametrize("make", [single_novel, multiple_novel])
 
@@ -58,11 +58,12 @@ def cases(draw: st.DrawFn) -> Case:
         "seed": draw(st.integers(0, 10_000)),
         "n_initial": draw(st.none() | st.integers(2, 5)),
         "initial_size": draw(st.none() | st.integers(1, 20)),
+        "novel_size": draw(st.sampled_from([None, 1, 9, 30, 0.2, 0.4])),
         "window_size": draw(st.none() | st.integers(1, 4)),
         "holdout_size": draw(st.none() | st.integers(1, PER_CLASS_TEST)),
         "n_windows": draw(st.none() | st.integers(1, 4)),
         "n_quiet": draw(st.integers(0, 3)),
-        "n_vanishing": draw(st.integers(0, 4)),
+        "vanishing": draw(st.sampled_from([0.0, 0.1, 0.5])),
         "imbalance": draw(st.sampled_from([1.0, 2.0, 10.0])),
     }
     make = draw(st.sampled_from([single_novel, multiple_novel]))
@@ -156,10 +157,14 @@ def test_sizes_are_those_asked_for(case: Case) -> None:
     assert sizes_by_class(stream.holdout.y) == dict.fromkeys(classes, kept)
     if parameters["imbalance"] == 1:
         for window in stream:
-            (full,) = set(sizes_by_class(window.y).values())
+            counts = sizes_by_class(window.y)
+            (full,) = {counts[label] for label in window.known}
             even = 0.6 * PER_CLASS / len(stream)  # rounded down, by floating point even if whole
             size = parameters["window_size"]
             assert full == size if size else even - 1 <= full <= even
+            novel = parameters["novel_size"] or full
+            novel = novel if novel >= 1 else int(novel * PER_CLASS)
+            assert {counts[label] for label in window.novel} <= {novel}
 
 
 @settings(steady, max_examples=15)
@@ -247,7 +252,7 @@ def test_imbalance_is_the_largest_over_the_smallest_class(
 
 
 def test_the_same_class_is_not_the_largest_in_every_window() -> None:
-    stream = single_novel(INTS, seed=0, window_size=8, initial_size=10, imbalance=8, n_vanishing=0)
+    stream = single_novel(INTS, seed=0, window_size=8, initial_size=10, imbalance=8, vanishing=0)
     assert len({max(w.known, key=sizes_by_class(w.y).__getitem__) for w in stream}) > 1
 
 
@@ -267,6 +272,45 @@ def test_string_labels_stay_strings() -> None:
 
 def test_int_labels_are_python_ints_in_the_plan() -> None:
     assert all(type(label) is int for label in single_novel(INTS).plan.arrivals)
+
+
+# ----------------------------------------------------------------- used-up classes
+
+
+@SCENARIOS
+@pytest.mark.parametrize("novel_size", [None, 25, 0.5])
+def test_a_class_stays_until_it_is_used_up(
+    make: Callable[..., Stream], novel_size: float | None
+) -> None:
+    stream = make(
+        INTS, seed=2, n_initial=4, initial_size=20, novel_size=novel_size, window_size=12,
+        vanishing=0,
+    )  # fmt: skip
+    started = {None: 12, 25: 25, 0.5: 30}[novel_size]
+    for label, arrival in stream.plan.arrivals.items():
+        n_known = (PER_CLASS - (started if arrival else 20)) // 12
+        last = min(arrival + n_known, len(stream))
+        known = [index for index, w in zip(stream.indices, stream, strict=True) if label in w.known]
+        assert known == list(range(arrival + 1, last + 1))
+
+
+def test_classes_of_other_sizes_are_used_up_at_other_times() -> None:
+    y = np.repeat(list(range(8)), [10, 20, 40, 40, 40, 40, 40, 40])
+    X = np.zeros((len(y), 1))
+    dataset = Dataset.from_arrays("uneven", X, y, X[:1], y[:1])
+    for seed in range(8):
+        stream = single_novel(
+            dataset, seed=seed, n_initial=3, initial_size=5, window_size=5, vanishing=0
+        )
+        for label in set(stream.plan.initial) & {0, 1}:
+            assert [label in window.known for window in stream] == [
+                index <= {0: 1, 1: 3}[label] for index in stream.indices
+            ]
+
+
+def test_a_window_needs_known_classes_that_are_not_used_up() -> None:
+    with pytest.raises(BadConfig, match=r"window 4 has .* left, 0 instead of 2: lower .*n_windows"):
+        single_novel(INTS, seed=0, n_initial=9, n_quiet=9, window_size=12, vanishing=0)
 
 
 # ----------------------------------------------------------------- some of the classes
@@ -341,6 +385,7 @@ def test_drawing_copies_no_instances() -> None:
         ({"max_initial_size": 100, "max_window_size": 100}, 24, 36),
         ({"max_initial_size": 10, "initial_size": 20}, 20, 36),
         ({"max_window_size": 5, "window_size": 6}, 24, 6),
+        ({"min_window_size": 20}, 24, 36), ({"min_window_size": 36}, 24, 36),
     ],
 )  # fmt: skip
 def test_bounds_hold_for_shares_and_not_for_sizes(
@@ -349,6 +394,20 @@ def test_bounds_hold_for_shares_and_not_for_sizes(
     stream = make(INTS, seed=0, n_windows=1, **bounds)
     assert set(sizes_by_class(stream.initial.y).values()) == {initial}
     assert set(sizes_by_class(stream.window(1).y).values()) == {window}
+
+
+@SCENARIOS
+@pytest.mark.parametrize(("bounds", "size"), [((9, 30), 9), ((1, 5), 5), ((2, 30), 6)])
+def test_an_even_share_stays_within_its_bounds(
+    make: Callable[..., Stream], bounds: tuple[int, int], size: int
+) -> None:
+    least, most = bounds
+    stream = make(
+        numbered(list(range(9)), per_class=50), n_windows=5, n_quiet=5, initial_size=2,
+        min_window_size=least, max_window_size=most,
+    )  # fmt: skip
+    assert len(stream) == 5
+    assert {n for w in stream for n in sizes_by_class(w.y).values()} == {size}
 
 
 @SCENARIOS
@@ -438,7 +497,7 @@ def test_sizes_have_to_be_positive(make: Callable[..., Stream], name: str, value
 
 
 @SCENARIOS
-@pytest.mark.parametrize("name", ["n_quiet", "n_vanishing", "seed"])
+@pytest.mark.parametrize("name", ["n_quiet", "seed"])
 @pytest.mark.parametrize("value", [-1, 0.5])
 def test_counts_may_not_be_negative(make: Callable[..., Stream], name: str, value: Any) -> None:
     with pytest.raises(BadConfig, match=re.escape(f"{name} is {value!r}: give a whole number")):
@@ -452,6 +511,26 @@ def test_imbalance_is_at_least_one(make: Callable[..., Stream], value: Any) -> N
         make(INTS, imbalance=value)
 
 
+@SCENARIOS
+@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), "never"])
+def test_vanishing_is_a_probability(make: Callable[..., Stream], value: Any) -> None:
+    with pytest.raises(BadConfig, match=re.escape(f"vanishing is {value!r}: give a number from 0")):
+        make(INTS, vanishing=value)
+
+
+@SCENARIOS
+@pytest.mark.parametrize("value", [0, -1, 0.0, -0.2, 1.0, 1.5, float("nan"), True, "0.4"])
+def test_a_novel_size_is_a_number_or_a_share(make: Callable[..., Stream], value: Any) -> None:
+    with pytest.raises(BadConfig, match=re.escape(f"novel_size is {value!r}: give a whole number")):
+        make(INTS, novel_size=value)
+
+
+@SCENARIOS
+def test_a_lower_bound_is_at_most_the_upper_one(make: Callable[..., Stream]) -> None:
+    with pytest.raises(BadConfig, match="min_window_size is 6: give at most the max_window_size"):
+        make(INTS, min_window_size=6, max_window_size=5)
+
+
 @pytest.mark.parametrize("value", [1, 0, -2, 2.5])
 def test_max_novel_is_at_least_two(value: Any) -> None:
     with pytest.raises(BadConfig, match=re.escape(f"max_novel is {value!r}")):
@@ -459,12 +538,26 @@ def test_max_novel_is_at_least_two(value: Any) -> None:
 
 
 @SCENARIOS
-@pytest.mark.parametrize("sizes", [{"initial_size": PER_CLASS + 1}, {"window_size": 37}])
+@pytest.mark.parametrize(
+    ("sizes", "remedy"),
+    [
+        ({"initial_size": 61}, "lower initial_size"),
+        ({"novel_size": 61}, "lower novel_size or window_size"),
+        ({"initial_size": 1, "window_size": 59, "novel_size": 61}, "lower novel_size"),
+    ],
+)
 def test_sizes_beyond_the_data_are_refused(
-    make: Callable[..., Stream], sizes: dict[str, int]
+    make: Callable[..., Stream], sizes: dict[str, int], remedy: str
 ) -> None:
-    with pytest.raises(BadConfig, match=f"has {PER_CLASS} training instances.*lower initial_size"):
+    with pytest.raises(BadConfig, match=f"has 60 training instances, fewer than the 61 .*{remedy}"):
         make(INTS, **sizes)
+
+
+@SCENARIOS
+def test_a_window_without_known_classes_is_refused(make: Callable[..., Stream]) -> None:
+    for sizes in ({"window_size": 37}, {"min_window_size": 37}):
+        with pytest.raises(BadConfig, match=r"window 1 has too few .* left, 0 instead of 2: lower"):
+            make(INTS, **sizes)
 
 
 @SCENARIOS

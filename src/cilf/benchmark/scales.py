@@ -1,9 +1,10 @@
 """Scales: sizes of the stream and budgets of the learner, by scale and data set.
 
 Stream sizes are instances per class. A size that a row leaves out has its default: a stream starts
-with 40 % of a class, spreads the rest evenly over its windows, and holds out the test split. A
-learner takes only the budgets that it has a parameter for. Class counts do not depend on the scale,
-see ``cilf.stream.plan.paper_protocol``.
+with 40 % of a class, spreads the rest evenly over its windows, and holds out the test split. At
+scale paper, a novel class starts with as many instances as an initial class. A learner takes only
+the budgets that it has a parameter for. Class counts do not depend on the scale, see
+``cilf.stream.plan.paper_protocol``.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ TUNING = {
 class Setting:
     """The changes of a scale from the defaults."""
 
-    stream: Mapping[str, int] = field(default_factory=dict)
+    stream: Mapping[str, float] = field(default_factory=dict)
     learner: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -65,7 +66,17 @@ def _gan(epochs: int, update_epochs: int, latent_size: int) -> dict[str, Any]:
 
 
 _PAPER = {"epochs": 20, "memory_size": 2000}
-_RESNET = Setting(learner={"backbone": "resnet18"} | _PAPER)
+_RESNET = {"backbone": "resnet18"} | _PAPER
+_SHARES = {"novel_size": 0.4}  # as large as an initial class
+# An even share of 500 images would be 6 in each of 50 windows. With at least 25, a class is used up
+# after 12 windows, so fewer vanish at random.
+_FIXED = {
+    "initial_size": 200,
+    "novel_size": 200,
+    "min_window_size": 25,
+    "max_window_size": 50,
+    "vanishing": 0.05,
+}
 
 SCALES: dict[str, dict[str, Setting]] = {
     "smoke": {
@@ -90,8 +101,9 @@ SCALES: dict[str, dict[str, Setting]] = {
         ANY: _own_data(500, 200, 100, n_windows=10, epochs=20, memory_size=1000, **TUNING),
     },
     "paper": {
-        **dict.fromkeys(("digits", "mnist", "cifar10", "cifar50", "cifar100"), _RESNET),
-        ANY: Setting(learner=_PAPER),
+        **dict.fromkeys(("digits", "mnist", "cifar10"), Setting(_SHARES, _RESNET)),
+        **dict.fromkeys(("cifar50", "cifar100"), Setting(_FIXED, _RESNET)),
+        ANY: Setting(_SHARES, _PAPER),
     },
 }
 # On every row of a scale: learners that make images would take hours with their defaults.

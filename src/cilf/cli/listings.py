@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +28,7 @@ from cilf.errors import BadConfig
 if TYPE_CHECKING:
     from cilf.data import Dataset
     from cilf.report.stream_map import PlanRow
+    from cilf.stream import Stream
 
 
 def learners(as_json: Json = False) -> None:
@@ -125,6 +128,7 @@ def show(
         return
     terminal.print_line(f"{config.preset_name}, seed {seed}: {_describe(dataset)}")
     terminal.print_table(PLAN_COLUMNS, map(_plan_row, rows))
+    terminal.print_line(_describe_sizes(stream))
     terminal.print_line(f"map: {path}")
 
 
@@ -139,6 +143,25 @@ def _plan_row(row: PlanRow) -> tuple[str, str, str, str, str]:
     gone = ", ".join(map(str, row.vanished))
     window = str(row.window) if row.window else "initial"
     return window, f"{row.n_instances:,}", str(row.n_known), new, gone
+
+
+def _describe_sizes(stream: Stream) -> str:
+    """The fewest and the most instances of a class: initial, novel, known and over all windows."""
+    initial, *windows = (stream.counts(index) for index in range(len(stream) + 1))
+    planned = list(zip(windows, stream.plan.windows, strict=True))
+    novel = [counts[label] for counts, window in planned for label in window.novel]
+    known = [counts[label] for counts, window in planned for label in window.known]
+    used = sum(map(Counter, windows), Counter(initial))
+    return (
+        f"instances of a class: {_format_range(initial.values())} initial; in a window "
+        f"{_format_range(novel)} when novel, {_format_range(known)} when known; "
+        f"{_format_range(used.values())} in all"
+    )
+
+
+def _format_range(sizes: Collection[int]) -> str:
+    fewest, most = min(sizes, default=0), max(sizes, default=0)
+    return f"{most:,}" if fewest == most else f"{fewest:,} to {most:,}"
 
 
 def _require_stream(changes: tuple[dict[str, Any], dict[str, Any]]) -> dict[str, Any]:

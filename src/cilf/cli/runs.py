@@ -47,7 +47,7 @@ def demo(
         data="digits",
         scenario="multiple",
         seed=DEMO_SEED,
-        stream={"n_quiet": 1, "n_vanishing": 1},
+        stream={"n_quiet": 1},
     )
     _require_demo(config, out)
     _run(config, out, overwrite=True, as_json=as_json, hint="'cilf demo' starts anew.")

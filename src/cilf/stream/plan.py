@@ -12,6 +12,8 @@ from cilf.core import Label, validation
 from cilf.core.random import generator
 from cilf.errors import BadConfig
 
+MIN_KNOWN = 2  # known classes of a window
+
 
 class Protocol(NamedTuple):
     """The numbers of the paper's protocol for a data set."""
@@ -75,7 +77,7 @@ def make_plan(
     n_initial: int,
     novel_range: tuple[int, int],
     n_quiet: int,
-    n_vanishing: int,
+    vanishing: float,
     n_windows: int | None,
     seed: int,
 ) -> Plan:
@@ -91,8 +93,9 @@ def make_plan(
         Smallest and largest number of novel classes in a window.
     n_quiet : int
         Number of windows without a novel class, at random places.
-    n_vanishing : int
-        Number of known classes that leave, each at the end of a random window.
+    vanishing : float
+        Probability that a known class leaves for good at the end of a window. A class that starts
+        in a window does not leave at its end, and two known classes always stay.
     n_windows : int or None
         Number of windows after which the plan ends. None uses all classes.
     seed : int
@@ -100,14 +103,14 @@ def make_plan(
     """
     validation.whole_number("seed", seed, least=0)
     validation.whole_number("n_quiet", n_quiet, least=0)
-    validation.whole_number("n_vanishing", n_vanishing, least=0)
+    validation.number("vanishing", vanishing, least=0, most=1)
     if n_windows is not None:
         validation.whole_number("n_windows", n_windows, least=1)
     fewest, _ = novel_range
-    if validation.whole_number("n_initial", n_initial, least=2) > len(classes) - fewest:
+    if validation.whole_number("n_initial", n_initial, least=MIN_KNOWN) > len(classes) - fewest:
         raise BadConfig(
-            f"n_initial is {n_initial}: the stream starts with at least 2 of the {len(classes)} "
-            f"classes and leaves at least {fewest} to come."
+            f"n_initial is {n_initial}: the stream starts with at least {MIN_KNOWN} of the "
+            f"{len(classes)} classes and leaves at least {fewest} to come."
         )
     rng = generator(seed, "plan")
     order = [classes[i] for i in rng.permutation(len(classes))]
@@ -115,7 +118,7 @@ def make_plan(
     for _ in range(n_quiet):
         counts.insert(int(rng.integers(len(counts) + 1)), 0)
     counts = counts[:n_windows]
-    return Plan(tuple(order[:n_initial]), _schedule(order, n_initial, counts, n_vanishing, rng))
+    return Plan(tuple(order[:n_initial]), _schedule(order, n_initial, counts, vanishing, rng))
 
 
 def _novel_counts(
@@ -140,17 +143,23 @@ def _schedule(
     order: list[Label],
     n_initial: int,
     counts: list[int],
-    n_vanishing: int,
+    vanishing: float,
     rng: np.random.Generator,
 ) -> tuple[PlannedWindow, ...]:
-    last_windows = rng.integers(1, max(2, len(counts)), size=n_vanishing).tolist()
     known, to_come = order[:n_initial], order[n_initial:]
     windows = []
-    for index, count in enumerate(counts, start=1):
+    for count in counts:
         novel, to_come = to_come[:count], to_come[count:]
         windows.append(PlannedWindow(tuple(novel), tuple(known)))
-        known = known + novel
-        for _ in range(last_windows.count(index)):
-            if len(known) > 2:
-                known.pop(int(rng.integers(len(known))))
+        known = _choose_staying(known, MIN_KNOWN - count, vanishing, rng) + novel
     return tuple(windows)
+
+
+def _choose_staying(
+    known: list[Label], fewest: int, vanishing: float, rng: np.random.Generator
+) -> list[Label]:
+    """Choose the known classes that stay: each at random, but at least ``fewest`` of them."""
+    draws = rng.random(len(known))
+    n_leaving = min(int((draws < vanishing).sum()), len(known) - max(0, fewest))
+    leaving = set(draws.argsort()[:n_leaving].tolist())
+    return [label for place, label in enumerate(known) if place not in leaving]

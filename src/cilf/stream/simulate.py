@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from cilf.core.types import Array, Ints
 from cilf.data import Dataset
 from cilf.data.dataset import Split
 from cilf.errors import BadConfig, BadInput
-from cilf.stream.plan import Plan, make_plan, paper_protocol
+from cilf.stream.plan import MIN_KNOWN, Plan, PlannedWindow, make_plan, paper_protocol
 
 ONE_AT_A_TIME = "; with 3, let one come at a time (single_novel, --scenario single)"
 INITIAL_SHARE = 0.4  # of a class's training instances; the windows share the rest evenly
@@ -114,16 +115,21 @@ def single_novel(
     *,
     n_initial: int | None = None,
     initial_size: int | None = None,
+    novel_size: float | None = None,
     window_size: int | None = None,
     holdout_size: int | None = None,
     n_windows: int | None = None,
     n_quiet: int = 0,
-    n_vanishing: int = 1,
+    vanishing: float = 0.1,
     imbalance: float = 1.0,
     max_initial_size: int | None = None,
+    min_window_size: int | None = None,
     max_window_size: int | None = None,
 ) -> Stream:
     """Make a stream in which one novel class starts in every window.
+
+    No instance is used twice. A known class vanishes at random, and at the latest when it has
+    fewer instances left than a window takes of it. A class that has vanished does not return.
 
     Parameters
     ----------
@@ -135,20 +141,28 @@ def single_novel(
         Number of initial classes. None takes the paper's number.
     initial_size : int or None, default=None
         Labelled instances of each initial class. None takes 40 % of the class.
+    novel_size : int, float or None, default=None
+        Instances of each novel class in the window in which it starts. A number below 1 is a share
+        of the class. None takes as many as in every other window.
     window_size : int or None, default=None
-        Instances of each class in a window. None spreads the rest of the class evenly.
+        Instances of each class in a window. None takes an even share: 60 % of the class, divided
+        by the number of windows.
     holdout_size : int or None, default=None
         Hold-out instances of each class. None takes the whole test split.
     n_windows : int or None, default=None
         Number of windows. None goes on until every class has come.
     n_quiet : int, default=0
         Number of additional windows without a novel class.
-    n_vanishing : int, default=1
-        Number of known classes that leave for good, each at the end of a random window.
+    vanishing : float, default=0.1
+        Probability that a known class leaves for good at the end of a window. A class that starts
+        in a window does not leave at its end, and two known classes always stay.
     imbalance : float, default=1.0
-        Size of the largest class of a window divided by that of the smallest.
+        Size of the largest class of a window divided by that of the smallest, where the other
+        arguments make them equal.
     max_initial_size : int or None, default=None
         Upper bound of the initial share of a class where ``initial_size`` is None.
+    min_window_size : int or None, default=None
+        Lower bound of the share of a class in a window where ``window_size`` is None.
     max_window_size : int or None, default=None
         Upper bound of the share of a class in a window where ``window_size`` is None.
     """
@@ -156,12 +170,12 @@ def single_novel(
     default = paper_protocol(len(classes)).single_initial
     plan = make_plan(
         classes, n_initial=default if n_initial is None else n_initial,
-        novel_range=(1, 1), n_quiet=n_quiet, n_vanishing=n_vanishing, n_windows=n_windows,
-        seed=seed,
+        novel_range=(1, 1), n_quiet=n_quiet, vanishing=vanishing, n_windows=n_windows, seed=seed,
     )  # fmt: skip
     sizes = _Sizes(
-        initial_size, window_size, holdout_size, max_initial_size, max_window_size, imbalance
-    )
+        initial_size, novel_size, window_size, holdout_size, max_initial_size, min_window_size,
+        max_window_size, imbalance,
+    )  # fmt: skip
     return _deal_out(dataset, classes, "single", plan, sizes, seed)
 
 
@@ -172,13 +186,15 @@ def multiple_novel(
     n_initial: int | None = None,
     max_novel: int | None = None,
     initial_size: int | None = None,
+    novel_size: float | None = None,
     window_size: int | None = None,
     holdout_size: int | None = None,
     n_windows: int | None = None,
     n_quiet: int = 0,
-    n_vanishing: int = 1,
+    vanishing: float = 0.1,
     imbalance: float = 1.0,
     max_initial_size: int | None = None,
+    min_window_size: int | None = None,
     max_window_size: int | None = None,
 ) -> Stream:
     """Make a stream in which several novel classes start in every window but the quiet ones.
@@ -197,11 +213,12 @@ def multiple_novel(
     plan = make_plan(
         classes, n_initial=protocol.multiple_initial if n_initial is None else n_initial,
         novel_range=(2, validation.whole_number("max_novel", most, least=2)), n_quiet=n_quiet,
-        n_vanishing=n_vanishing, n_windows=n_windows, seed=seed,
+        vanishing=vanishing, n_windows=n_windows, seed=seed,
     )  # fmt: skip
     sizes = _Sizes(
-        initial_size, window_size, holdout_size, max_initial_size, max_window_size, imbalance
-    )
+        initial_size, novel_size, window_size, holdout_size, max_initial_size, min_window_size,
+        max_window_size, imbalance,
+    )  # fmt: skip
     return _deal_out(dataset, classes, "multiple", plan, sizes, seed)
 
 
@@ -232,17 +249,36 @@ class _Sizes:
     """Instances of each class, or None for the default share of the class."""
 
     initial: int | None
+    novel: float | None  # below 1, a share of the class
     window: int | None
     holdout: int | None
     max_initial: int | None
+    min_window: int | None
     max_window: int | None
     imbalance: float
 
     def __post_init__(self) -> None:
-        for name in ("initial", "window", "holdout", "max_initial", "max_window"):
+        for name in ("initial", "window", "holdout", "max_initial", "min_window", "max_window"):
             if getattr(self, name) is not None:
                 validation.whole_number(f"{name}_size", getattr(self, name), least=1)
+        if self.novel is not None:
+            _check_novel_size(self.novel)
+        if self.min_window and self.max_window and self.min_window > self.max_window:
+            raise BadConfig(
+                f"min_window_size is {self.min_window}: give at most the max_window_size, "
+                f"{self.max_window}."
+            )
         validation.number("imbalance", self.imbalance, least=1.0)
+
+
+def _check_novel_size(size: float) -> None:
+    share = isinstance(size, float) and 0 < size < 1
+    whole = isinstance(size, int | np.integer) and not isinstance(size, bool) and size >= 1
+    if not (share or whole):
+        raise BadConfig(
+            f"novel_size is {size!r}: give a whole number of instances, or a share of the class "
+            "between 0 and 1."
+        )
 
 
 def _deal_out(
@@ -251,14 +287,15 @@ def _deal_out(
     rng = generator(seed, "deal")
     deal = _Deal(_rows_by_class(dataset.train.y, classes, rng), sizes, len(plan.windows), rng)
     initial = deal.initial(plan.initial)
+    windows, rows = zip(*map(deal.window, count(1), plan.windows), strict=True)
     return Stream(
         name=f"{dataset.name}-{scenario}",
         seed=seed,
-        plan=plan,
+        plan=replace(plan, windows=windows),
         initial=Labelled(dataset.train.X[initial], dataset.train.y[initial]),
         holdout=_holdout(dataset, classes, sizes.holdout, seed),
         _dataset=dataset,
-        _rows=tuple(deal.window(window.classes) for window in plan.windows),
+        _rows=rows,
     )
 
 
@@ -276,32 +313,54 @@ class _Deal:
 
     def initial(self, classes: tuple[Label, ...]) -> Ints:
         size, most = self._sizes.initial, self._sizes.max_initial
-        return self._take({c: size or self._share(c, INITIAL_SHARE, 2, most) for c in classes})
+        counts = {c: size or self._share(c, INITIAL_SHARE, 2, most) for c in classes}
+        return self._take(counts, "initial_size")
 
-    def window(self, classes: tuple[Label, ...]) -> Ints:
-        size, most = self._sizes.window, self._sizes.max_window
-        ranks = self._rng.permutation(len(classes)) / max(1, len(classes) - 1)
-        counts = {}
-        for label, rank in zip(classes, ranks, strict=True):
-            full = size or self._share(label, self._even, 1, most)
-            counts[label] = max(1, round(full * self._sizes.imbalance**-rank))
-        return self._take(counts)
+    def window(self, index: int, planned: PlannedWindow) -> tuple[PlannedWindow, Ints]:
+        """The classes of a window that have enough rows left, and their rows."""
+        left = tuple(c for c in planned.known if len(self._rows[c]) >= self._known_size(c))
+        if len(left) < MIN_KNOWN:
+            raise BadConfig(
+                f"window {index} has too few known classes with training instances left, "
+                f"{len(left)} instead of {MIN_KNOWN}: lower initial_size, window_size, vanishing "
+                "or n_windows."
+            )
+        window = planned._replace(known=left)
+        return window, self._take(self._window_counts(window), "novel_size or window_size")
+
+    def _window_counts(self, window: PlannedWindow) -> dict[Label, int]:
+        full = [self._known_size(c) for c in window.known]
+        full += [self._novel_size(c) for c in window.novel]
+        ranks = self._rng.permutation(len(full)) / max(1, len(full) - 1)
+        counts = [round(n * self._sizes.imbalance**-r) for n, r in zip(full, ranks, strict=True)]
+        return {label: max(1, n) for label, n in zip(window.classes, counts, strict=True)}
+
+    def _known_size(self, label: Label) -> int:
+        sizes = self._sizes
+        least = sizes.min_window or 1
+        return sizes.window or self._share(label, self._even, least, sizes.max_window)
+
+    def _novel_size(self, label: Label) -> int:
+        size = self._sizes.novel
+        if size is None:
+            return self._known_size(label)
+        return int(size) if size >= 1 else self._share(label, size, 1, None)
 
     def _share(self, label: Label, share: float, least: int, most: int | None) -> int:
-        count = max(least, int(share * self._n_of[label]))
-        return count if most is None else min(count, most)
+        size = max(least, int(share * self._n_of[label]))
+        return size if most is None else min(size, most)
 
-    def _take(self, counts: dict[Label, int]) -> Ints:
+    def _take(self, counts: dict[Label, int], lower: str) -> Ints:
         taken = []
-        for label, count in counts.items():
+        for label, size in counts.items():
             rows = self._rows[label]
-            if count > len(rows):
+            if size > len(rows):
                 raise BadConfig(
                     f"class {label!r} has {self._n_of[label]} training instances, fewer than "
-                    "this stream wants: lower initial_size, window_size or n_windows."
+                    f"the {size} that this stream wants: lower {lower}."
                 )
-            taken.append(rows[:count])
-            self._rows[label] = rows[count:]
+            taken.append(rows[:size])
+            self._rows[label] = rows[size:]
         return self._rng.permutation(np.concatenate(taken))
 
 
