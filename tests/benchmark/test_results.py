@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from cilf.benchmark import Bench, Grid
 from cilf.benchmark.engines import LocalEngine
-from cilf.benchmark.results import means
+from cilf.benchmark.results import Difference, means
 from cilf.evaluate import summarize
 
 JOINT = {"epochs": 1, "backbone": "mlp"}
@@ -52,3 +54,18 @@ def test_forgetting_is_measured_where_joint_ran_on_the_same_stream(bench: Bench)
     ]
     assert forest.summary["forgetting"] == pytest.approx(sum(shares) / 2)
     assert "forgetting" not in longer.summary
+
+
+def test_who_ends_above_joint_is_told() -> None:
+    assert Difference({0: 0.02, 1: 0.03}).is_clear()
+    assert not Difference({0: 0.06, 1: -0.02}).is_clear()  # within its deviation
+    assert Difference({0: 0.01}).is_clear()
+    assert not Difference({0: math.nan}).is_clear()
+
+
+def test_the_last_accuracy_is_compared_with_that_of_joint(bench: Bench) -> None:
+    forest, joint, longer = means(bench.with_status("done"))
+    assert joint.over_joint.by_seed == {0: 0.0, 1: 0.0}
+    ends = {row.learner: row.summary["holdout_all"] for row in (forest, joint)}
+    assert forest.over_joint.mean == pytest.approx(ends["iforest"] - ends["joint"])
+    assert math.isnan(longer.over_joint.mean)

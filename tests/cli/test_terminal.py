@@ -34,11 +34,12 @@ def test_a_table_of_windows_shows_the_metrics_of_the_table(
 
 
 def test_a_summary_is_one_line_of_the_metrics_of_a_benchmark() -> None:
-    records = [record(1, na=0.5, auroc=math.nan, n_queried=7, seconds_detect=1.25)]
+    scores = {"plan_h": 0.4, "plan_aks": 0.8, "plan_aus": 0.2, "plan_na": 0.5}
+    records = [record(1, extra=scores, n_queried=7, seconds_detect=1.25)]
     line = terminal.format_summary(summarize(records))
     assert line == (
-        f"NA 0.500 · AUROC {terminal.UNDEFINED} · K exact 1.000 · hold-out all 0.820 · "
-        "7 labels queried · 1.2 s"
+        f"H 0.400 · AKS 0.800 · AUS 0.200 · NA 0.500 · AUROC {terminal.UNDEFINED} · K exact 1.000 "
+        "· hold-out all 0.820 · 7 labels queried · 1.2 s"
     )
     propagated = [record(1, n_queried=7, n_propagated=4, propagated_right=0.75)]
     line = terminal.format_summary(summarize(propagated))
@@ -71,9 +72,13 @@ def test_notices_and_prints_of_others_go_to_standard_error(
 
 
 def test_windows_are_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    records = [record(1, n_novel_true=2, n_novel_found=1, n_queried=9, n_propagated=3)]
+    records = [
+        record(1, n_novel_planned=2, n_novel_found=1, n_queried=9, n_propagated=3),
+        record(2, n_novel_planned=1, n_novel_found=None, n_queried=30),
+    ]
     with terminal.show_window_progress(4) as windows:
         assert list(windows.follow(records)) == records
     assert capsys.readouterr().err == (
         "window 1 of 4: 2 novel classes, 1 found, 9 labels queried, 3 propagated\n"
+        "window 2 of 4: 1 novel classes, given, 30 labels queried\n"
     )

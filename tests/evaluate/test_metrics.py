@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import statistics
 from collections.abc import Sequence
 
 import numpy as np
@@ -416,3 +417,20 @@ def test_classes_that_are_yet_to_come_have_no_group() -> None:
     y = np.array([3, 3, 1, 7, 9])
     assert metrics.group_sizes(y, {3: 0, 1: 0, 7: 2, 9: 3}, window=2) == {0: 2, 2: 1}
     assert math.isnan(metrics.mean_over_classes({}, {0: 2}))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_h_is_the_harmonic_mean_of_the_two_accuracies(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    truth, predicted = rng.integers(0, 5, 60), rng.integers(0, 5, 60)
+    known = np.mean([p == t for t, p in zip(truth, predicted, strict=True) if t < 3])
+    novel = np.mean([p == t for t, p in zip(truth, predicted, strict=True) if t >= 3])
+    expected = statistics.harmonic_mean([known, novel])
+    assert metrics.harmonic_accuracy(truth, predicted, 3) == pytest.approx(expected)
+
+
+def test_h_is_zero_for_silence_and_undefined_without_novel_instances() -> None:
+    truth = np.array([0, 1, 2, 2])
+    assert metrics.harmonic_accuracy(truth, np.array([0, 1, 0, 0]), 2) == 0.0
+    assert metrics.harmonic_accuracy(truth, np.full(4, metrics.WRONG), 2) == 0.0
+    assert math.isnan(metrics.harmonic_accuracy(truth, truth, 3))

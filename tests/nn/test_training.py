@@ -15,7 +15,16 @@ from cilf.core import parameters, progress
 from cilf.errors import BadConfig
 from cilf.nn.anchors import Anchors
 from cilf.nn.network import Network, make_network
-from cilf.nn.training import Batches, Epoch, Objective, Settings, Training, epochs, shuffle_batches
+from cilf.nn.training import (
+    Batches,
+    Epoch,
+    Objective,
+    Settings,
+    Training,
+    epochs,
+    even_batches,
+    shuffle_batches,
+)
 
 CPU = torch.device("cpu")
 N = 12
@@ -335,3 +344,17 @@ def test_with_a_pull_training_ends_where_loss_and_distance_are_least(
     gradients = torch.autograd.grad(total, list(network.parameters()))
     assert max(part.abs().max().item() for part in gradients) < 1e-3
     assert anchors.distance(network).item() > 1e-6
+
+
+def test_even_batches_have_as_many_rows_of_each_class() -> None:
+    y = torch.tensor([0] * 50 + [1] * 7 + [2] * 13)
+    draws = torch.Generator().manual_seed(0)
+    batches = even_batches(y, 16, draws, torch.device("cpu"))
+    epochs = [torch.cat(list(batches(number))) for number in range(3)]
+    for rows in epochs:
+        assert torch.bincount(y[rows]).tolist() == [24, 24, 24]
+        for label in (1, 2):  # none is taken twice before each was taken once
+            counts = torch.bincount(rows[y[rows] == label], minlength=len(y))[y == label]
+            assert int(counts.max() - counts.min()) <= 1
+    assert not torch.equal(epochs[0], epochs[1])
+    assert max(len(rows) for rows in batches(0)) <= 16

@@ -23,6 +23,7 @@ _LATEX = (
         MISSING: "--",
         "±": r"$\pm$",
         "\N{DAGGER}": r"$^\dagger$",
+        "\N{DOUBLE DAGGER}": r"$^\ddagger$",
     }
     | {sign: f"\\{sign}" for sign in "&%$#_{}"}
     | {sign: f"${sign}$" for sign in "<>|"}

@@ -14,6 +14,7 @@ from cilf.benchmark.paper.items import ITEMS, select_items
 from cilf.benchmark.paper.make import write_items
 from cilf.benchmark.paper.results import Cell
 from cilf.benchmark.paper.setup import Setup
+from cilf.core import WindowRecord
 from cilf.report.run import Run
 
 
@@ -24,20 +25,24 @@ def read_rows(path: Path) -> list[dict[str, str]]:
 def test_undefined_values_and_missing_runs_leave_a_curve(
     few_digits: Path, tmp_path: Path, keep_run: Any
 ) -> None:
-    learners = ("iforest", "one-svm")
+    learners = ("senc-mas", "one-svm")
     setup = Setup("smoke", data=(str(few_digits),), seeds=(0, 1, 2), learners=learners)
     for seed in (0, 1):
-        folder = keep_run(setup, "iforest", seed)
-        records = [dataclasses.replace(r, known_auroc=math.nan) for r in folder.read_records()]
-        folder.write_records(records)
+        folder = keep_run(setup, "senc-mas", seed)
+        folder.write_records([undefine(r, "plan_known_auroc") for r in folder.read_records()])
     keep_run(setup, "one-svm", 0).write_run({})
     written = list(write_items(select_items(["table2", "figure6"]), setup, tmp_path))
-    assert [item.n_missing for item in written] == [4, 4]
+    assert [item.n_missing for item in written] == [13, 4]
     assert all(item.files for item in written)
-    assert [row["n_seeds"] for row in read_rows(tmp_path / "table2.csv")[:2]] == ["2", "0"]
+    table = {(r["learner"], r["variant"]): r for r in read_rows(tmp_path / "table2.csv")}
+    assert (table["senc-mas", ""]["n_seeds"], table["one-svm", ""]["n_seeds"]) == ("2", "0")
     rows = read_rows(tmp_path / "figure6.csv")
-    assert {row["learner"] for row in rows} == {"iforest"}
-    assert {row["value"] for row in rows if row["metric"] == "known_auroc"} == {""}
+    assert {row["learner"] for row in rows} == {"senc-mas"}
+    assert {row["value"] for row in rows if row["metric"] == "plan_known_auroc"} == {""}
+
+
+def undefine(record: WindowRecord, metric: str) -> WindowRecord:
+    return dataclasses.replace(record, extra={**record.extra, metric: math.nan})
 
 
 def test_weights_queries_and_seconds_are_plotted_from_the_records(
@@ -47,7 +52,7 @@ def test_weights_queries_and_seconds_are_plotted_from_the_records(
     setup = Setup("smoke", data=(str(few_digits),), learners=("cilf",))
     run = Run.read(keep_run(setup, "iforest", 0))
     seconds = sum(record.seconds_update for record in run.records)
-    expected = {"figure9": 4 * 2 * 5, "figure10": 2 * 9, "figure11": 2}
+    expected = {"figure9": 7 * 2 * 5, "figure10": 2 * 9, "figure11": 2}
     for name, n_rows in expected.items():
         results = {cell: {0: run} for cell in ITEMS[name].cells(setup)}
         inputs = Inputs(name, ITEMS[name].title, setup, results, tmp_path, tmp_path)

@@ -26,9 +26,9 @@ def drawn(seed: int, n: int) -> Snapshot:
 def test_maps_are_of_one_stream_and_of_800_instances_of_a_class_at_most(
     few_digits: Path, tmp_path: Path, keep_run: Any
 ) -> None:
-    own = ("iforest", "one-svm", "senc-mas")
+    own = ("dnn-base", "one-svm", "senc-mas")
     setup = Setup("smoke", data=(str(few_digits),), seeds=(0, 1), own=own)
-    for learner, seeds in {"iforest": (0, 1), "one-svm": (1,), "senc-mas": (1,)}.items():
+    for learner, seeds in {"dnn-base": (0, 1), "one-svm": (1,), "senc-mas": (1,)}.items():
         for seed in seeds:
             folder = keep_run(setup, learner, seed)
             folder.write_snapshot(1, drawn(seed, 900))
@@ -39,4 +39,4 @@ def test_maps_are_of_one_stream_and_of_800_instances_of_a_class_at_most(
     rows = list(csv.DictReader((tmp_path / "figure5.csv").read_text().splitlines()))
     assert Counter(row["learner"] for row in rows) == dict.fromkeys(("raw", *own), 800)
     of_seed_1 = {str(float(x)) for x in drawn(1, 900).map[:, 0]}
-    assert {row["x"] for row in rows if row["learner"] == "iforest"} <= of_seed_1
+    assert {row["x"] for row in rows if row["learner"] == "dnn-base"} <= of_seed_1

@@ -7,55 +7,133 @@ import numpy as np
 
 from cilf.benchmark.paper.comparison import Score
 from cilf.benchmark.paper.item import Inputs
-from cilf.benchmark.paper.setup import Setup
-from cilf.benchmark.paper.tables import compare, make_csv_table, make_table, write_table
+from cilf.benchmark.paper.setup import Row, Setup, with_replay
+from cilf.benchmark.paper.tables import (
+    ALL,
+    DETECTION,
+    FORGETTING,
+    Column,
+    H,
+    Place,
+    compare,
+    describe_above_ceiling,
+    format_difference,
+    make_csv_table,
+    make_table,
+    write_table,
+)
+from cilf.query.query_policy import GIVEN
 from cilf.report import Table
+from cilf.report.tables import MISSING
+
+RANKING = Column(H)
+COLUMNS = [Column(metric) for metric in DETECTION]
 
 
-def score_of(values: list[float]) -> Score:
-    return Score({0: float(np.nanmean(values))}, {(0, i): value for i, value in enumerate(values)})
+def score_of(*seeds: list[float]) -> Score:
+    by_seed = {seed: float(np.nanmean(values)) for seed, values in enumerate(seeds)}
+    windows = {(s, w): value for s, values in enumerate(seeds) for w, value in enumerate(values)}
+    return Score(by_seed, windows)
 
 
-def test_all_who_share_the_best_mean_are_bold_and_nobody_is_compared_with_himself() -> None:
-    scores = {("na", name, "mnist"): score_of([0.5, 0.7]) for name in ("cilf", "cpe")}
-    compared = compare(scores, "single")
-    assert make_table(compared, "title").bold == {(0, 2), (1, 2)}
-    assert all(math.isnan(cell.p) for cell in compared.values())
+def place(learner: str, data: str = "mnist") -> Place:
+    return data, Row(learner)
 
 
-def test_the_best_is_bold_and_the_clearly_worse_are_marked() -> None:
-    high = [0.9 + i / 1000 for i in range(10)]
+def table_of(scores: dict[str, Score]) -> Table:
+    compared = compare({place(n): dict.fromkeys(COLUMNS, s) for n, s in scores.items()}, RANKING)
+    return make_table(compared, COLUMNS, "single", "title", "note")
+
+
+def test_rows_are_in_the_order_of_h_within_a_data_set() -> None:
     scores = {
-        ("na", "cilf", "mnist"): score_of(high),
-        ("na", "cpe", "mnist"): score_of([value - 0.3 - i / 500 for i, value in enumerate(high)]),
-        ("na", "dtc", "mnist"): score_of(
-            [value - 0.001 - 0.01 * (-1) ** i for i, value in enumerate(high)]
-        ),
+        place("cpe"): {RANKING: score_of([0.3], [0.4])},
+        place("dtc"): {RANKING: Score({})},
+        place("cilf"): {RANKING: score_of([0.6], [0.7])},
+        place("cpe", "cifar10"): {RANKING: score_of([0.5])},
     }
-    table = make_table(compare(scores, "single"), "title")
-    assert table.columns == ("metric", "learner", "MNIST", "paper")
-    assert table.rows[0] == ("NA", "cilf", "0.905", "0.371 ± 0.022")
-    assert table.rows[1][2] == "0.596†"
-    assert not str(table.rows[2][2]).endswith("†")
-    assert table.bold == {(0, 2)}
-    assert r"\textbf{0.905}" in table.to_latex()
-    assert r"$^\dagger$" in table.to_latex()
+    order = [(one.data, one.row.learner) for one in compare(scores, RANKING)]
+    assert order == [("mnist", "cilf"), ("mnist", "cpe"), ("mnist", "dtc"), ("cifar10", "cpe")]
+
+
+def test_the_best_by_h_is_bold_if_it_has_several_seeds() -> None:
+    one_seed = table_of({"cilf": score_of([0.5, 0.7]), "cpe": score_of([0.2, 0.3])})
+    assert one_seed.bold == frozenset()
+    several = table_of({"cilf": score_of([0.5], [0.7]), "cpe": score_of([0.2], [0.3])})
+    assert several.bold == {(0, 2)}
+    assert r"\textbf{0.600 $\pm$ 0.141}" in several.to_latex()
+    shared = table_of({"cilf": score_of([0.5], [0.7]), "cpe": score_of([0.7], [0.5])})
+    assert shared.bold == {(0, 2), (1, 2)}
+
+
+def test_the_papers_numbers_stand_beside_the_metrics_that_it_prints() -> None:
+    table = table_of({"cilf": score_of([0.5], [0.7])})
+    assert table.columns == (
+        "data", "learner", "H", "difference", "AKS", "AUS", "NA", "paper", "Macro-F", "paper",
+        "Micro-F", "paper", "AUROC", "paper",
+    )  # fmt: skip
+    assert table.rows[0][:3] == ("MNIST", "cilf", "0.600 ± 0.141")
+    assert table.rows[0][7] == "0.371 ± 0.022"
+
+
+def test_differences_are_paired_carry_their_deviation_and_are_marked() -> None:
+    high = [0.9 + i / 1000 for i in range(10)]
+    low = [value - 0.3 - i / 500 for i, value in enumerate(high)]
+    near = [value - 0.001 - 0.01 * (-1) ** i for i, value in enumerate(high)]
+    scores = {
+        place("cilf"): {RANKING: score_of(high, high)},
+        place("cpe"): {RANKING: score_of(low, [0.5] * 10)},
+        place("dtc"): {RANKING: score_of(near)},
+    }
+    best, dtc, cpe = compare(scores, RANKING)
+    assert (best.is_best, format_difference(best, RANKING)) == (True, MISSING)
+    assert format_difference(dtc, RANKING) == "-0.001"
+    assert format_difference(cpe, RANKING) == "-0.357 ± 0.068†"
+    assert math.isclose(cpe.differences[RANKING].by_seed[1], 0.5 - np.mean(high))
+
+
+def test_who_finds_no_more_than_the_floor_is_marked() -> None:
+    scores = {
+        "cilf": score_of([0.5], [0.6]),
+        "cpe": score_of([0.0], [0.1]),  # above the floor by less than its deviation
+        "dtc": score_of([0.0], [0.0]),
+        "never": score_of([0.0], [0.0]),
+    }
+    names = [row[1] for row in table_of(scores).rows]
+    assert names == ["cilf", "cpe‡", "dtc‡", "never"]
+
+
+def test_joint_is_no_rival_and_who_ends_above_it_is_named() -> None:
+    ranking, ending = Column(FORGETTING, GIVEN), Column(ALL, GIVEN)
+    scores = {
+        place("joint"): {ranking: score_of([0.0], [0.0]), ending: score_of([0.8], [0.8])},
+        place("cilf"): {ranking: score_of([0.1], [0.2]), ending: score_of([0.7], [0.7])},
+        ("mnist", with_replay("dnn-base")): {
+            ranking: score_of([0.2], [0.3]), ending: score_of([0.83], [0.85])
+        },
+    }  # fmt: skip
+    compared = compare(scores, ranking)
+    assert [(one.row.learner, one.is_best) for one in compared] == [
+        ("joint", False), ("cilf", True), ("dnn-base", False)
+    ]  # fmt: skip
+    said = describe_above_ceiling(scores)
+    assert said.endswith("dnn-base, replay, given, on mnist by 0.040 ± 0.014.")
+    assert "cilf" not in said
+    assert describe_above_ceiling({place("cilf"): scores[place("cilf")]}).endswith(": none.")
 
 
 def test_numbers_for_programs_are_numbers() -> None:
-    scores = {("na", "cilf", "digits"): score_of([0.5])}
-    lines = make_csv_table(compare(scores, "single"), "single").to_csv().splitlines()
-    assert lines[1] == "na,cilf,digits,single,0.5,,1,,,"
+    scores = {("digits", with_replay("dnn-base")): {RANKING: score_of([0.5])}}
+    lines = make_csv_table(compare(scores, RANKING), "single").to_csv().splitlines()
+    assert lines[1] == "plan_h,found,dnn-base,replay,digits,single,0.5,,1,,,,,"
 
 
 def test_the_files_hold_the_same_table(tmp_path: Path) -> None:
-    scores = {("na", "mine<|>_2", "mnist"): score_of([0.5])}
     inputs = Inputs("table2", "title", Setup("smoke"), {}, tmp_path, tmp_path)
-    files = write_table(scores, "single", inputs)
+    compared = compare({place("cilf"): dict.fromkeys(COLUMNS, score_of([0.5]))}, RANKING)
+    table = make_table(compared, COLUMNS, "single", "title", "†: p < 0.05")
+    files = write_table(table, make_csv_table(compared, "single"), inputs)
     assert [file.name for file in files] == [f"table2.{s}" for s in ("md", "csv", "tex", "json")]
-    latex = (tmp_path / "table2.tex").read_text(encoding="utf-8")
-    assert r"$^\dagger$: differs from the best, p $<$ 0.05" in latex
-    assert r"mine$<$$|$$>$\_2" in latex
-    table = Table.from_json((tmp_path / "table2.json").read_text(encoding="utf-8"))
-    assert table == make_table(compare(scores, "single"), "title")
+    assert r"$^\dagger$: p $<$ 0.05" in (tmp_path / "table2.tex").read_text(encoding="utf-8")
+    assert Table.from_json((tmp_path / "table2.json").read_text(encoding="utf-8")) == table
     assert (tmp_path / "table2.md").read_text(encoding="utf-8") == table.to_markdown()
