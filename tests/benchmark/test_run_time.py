@@ -1,13 +1,19 @@
 from __future__ import annotations
 
-from cilf.benchmark import SCALES, RunConfig
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+
+from cilf.benchmark import SCALES, RunConfig, run_time
 from cilf.benchmark.run_time import SECONDS, RunTime
 from cilf.data import DATASETS
 from cilf.learners import LEARNERS
 
 
-def config(learner: str, **changes: object) -> RunConfig:
-    return RunConfig.of(learner=learner, data="digits", scenario="single", **changes)
+def config(learner: str, **changes: Any) -> RunConfig:
+    names = {"data": "digits", "scenario": "single"}
+    return RunConfig.of(learner=learner, **(names | changes))
 
 
 def test_the_table_names_what_there_is() -> None:
@@ -39,3 +45,51 @@ def test_another_scale_is_another_cost() -> None:
     run_time = RunTime({})
     run_time.add(config("dtc"), 3.0)
     assert run_time.estimate(config("dtc", scale="cpu")) is None
+
+
+class FakeForecaster:
+    """Forecasts 100 seconds for the first cell, 101 for the second, and so on."""
+
+    def __init__(self) -> None:
+        self.asked: list[RunConfig] = []
+
+    def forecast(self, configs: Iterable[RunConfig]) -> Iterator[tuple[RunConfig, float]]:
+        for asked in configs:
+            self.asked.append(asked)
+            yield asked, 99.0 + len(self.asked)
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakeForecaster:
+    made = FakeForecaster()
+    monkeypatch.setattr(run_time, "Forecaster", lambda: made)
+    return made
+
+
+def test_a_forecast_is_made_where_nothing_is_known(fake: FakeForecaster) -> None:
+    made = RunTime({})
+    cells = [config("dtc"), config("dtc", seed=1), config("cilf")]
+    made.forecast(cells)
+    assert [asked.learner for asked in fake.asked] == ["dtc", "cilf"]  # once for all seeds
+    assert made.estimate(config("dtc")) == 100.0
+    assert made.estimate(config("iforest")) == 100.5
+    made.forecast(cells)
+    assert len(fake.asked) == 2
+    made.add(config("dtc"), 7.0)
+    assert made.estimate(config("dtc")) == 7.0
+    assert made.estimate(config("cilf")) == 101.0
+
+
+def test_a_forecast_is_the_mean_of_both_scenarios(fake: FakeForecaster) -> None:
+    made = RunTime({})
+    made.forecast([config("dtc"), config("dtc", scenario="multiple")])
+    assert made.estimate(config("dtc")) == 100.5
+
+
+def test_no_forecast_is_made_where_times_are_known(fake: FakeForecaster) -> None:
+    made = RunTime()
+    made.forecast([config("dtc")])
+    timed = RunTime({})
+    timed.add(config("dtc"), 7.0)
+    timed.forecast([config("dtc", seed=1)])
+    assert fake.asked == []

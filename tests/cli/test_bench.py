@@ -102,3 +102,17 @@ def test_a_missing_extra_is_named_before_anything_starts(
     monkeypatch.setitem(sys.modules, "tensorboard", None)
     assert "pip install 'cilf[tensorboard]'" in run("bench", grid, "--tensorboard").err
     assert not Path("runs").exists()
+
+
+def test_a_dry_run_prints_the_work_and_does_none(run: Any, grid: str) -> None:
+    done = run("bench", grid, "--jobs", "2", "--dry-run")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("2 cells, 0 of them done already; 2 to run, 2 at once, expected")
+    document = json.loads(run("bench", grid, "--jobs", "1", "--dry-run", "--json").out)
+    assert document.pop("expected_seconds") > 0
+    assert document == {
+        "out": "runs/small", "n_cells": 2, "n_done": 0, "n_to_run": 2, "n_at_once": 1, "speeds": [],
+    }  # fmt: skip
+    assert not Path("runs").exists()
+    run("bench", grid, "--jobs", "1")
+    assert run("bench", grid, "--dry-run").out == "2 cells, 2 of them done already\n"

@@ -7,11 +7,19 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from cilf.benchmark import forecast
 from cilf.benchmark.bench import Bench
 from cilf.benchmark.engines import LocalEngine, Lost
-from cilf.benchmark.grid import read_grid
+from cilf.benchmark.grid import Grid, read_grid
 from cilf.benchmark.job import Job
-from cilf.cli.bench_display import MAX_ROWS, BenchDisplay, announce_bench
+from cilf.benchmark.run_time import RunTime
+from cilf.cli.bench_display import (
+    MAX_ROWS,
+    BenchDisplay,
+    announce_bench,
+    describe_work,
+    work_to_json,
+)
 
 N_CELLS = MAX_ROWS + 2
 
@@ -56,3 +64,23 @@ def test_a_lost_worker_is_told_below_the_table_or_as_a_line(
     message = f"{state.name}: out of memory; another worker continues it"
     shown = print_table(display) if live else capsys.readouterr().err.splitlines()
     assert message in shown
+
+
+def test_a_forecast_says_where_it_comes_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forecast, "measure_speed", lambda *_: 40.0)
+    grid = Grid.of({"learner": ["cilf", "iforest"], "data": "digits", "seed": [0, 1, 2]})
+    bench = Bench.open(grid, tmp_path / "out")
+    bench.run_time = RunTime({})
+    (counts,) = describe_work(bench, LocalEngine(2))
+    assert counts.endswith("expected time unknown")
+    bench.forecast()
+    counts, source = describe_work(bench, LocalEngine(2))
+    assert counts.startswith("6 cells, 0 of them done already; 6 to run, 2 at once, expected time ")
+    assert "about" in counts
+    assert "auto on cpu, 8 x 8: 40 images/s" in source
+    assert "Clustering, GANs" in source
+    one, two = (work_to_json(bench, LocalEngine(n)) for n in (1, 2))
+    assert one["expected_seconds"] == pytest.approx(2 * two["expected_seconds"])
+    assert [speed["images_per_second"] for speed in two["speeds"]] == [40.0]

@@ -130,3 +130,20 @@ def test_drawing_alone_makes_a_folder_that_is_known_and_reported(
     page = write_report(out).read_text()
     assert "Figure 4. Which class comes when" in page
     assert "Overview" not in page
+
+
+def test_a_dry_run_of_own_data_forecasts_the_time_and_does_nothing(
+    few_digits: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "paper"
+    few = ["--data", str(few_digits), "--learner", "cpe", "--out", str(out), "--jobs", "2"]
+    assert run("table2", "figure2", *few, "--dry-run") == 0
+    told = capsys.readouterr()
+    assert told.out.startswith("1 cells, 0 of them done already; 1 to run, 1 at once, expected")
+    assert "images/s" in told.out
+    assert "1 models to fit besides the cells; expected time at most" in told.err
+    assert run("table2", *few, "--engine", "ray", "--scale", "paper", "--dry-run", "--json") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["expected_seconds"] > 0
+    assert document["speeds"][0]["device"] in ("cpu", "cuda", "cuda:0")
+    assert not out.exists()

@@ -104,3 +104,9 @@ def test_isolation_nests() -> None:
         with isolated_torch(1, "inner"):
             torch.rand(3)
         assert torch.equal(torch.rand(1), expected)
+
+
+def test_a_device_is_no_part_of_the_seed() -> None:
+    named = torch_generator(3, "fit", device=torch.device("cpu"))
+    assert named.initial_seed() == torch_generator(3, "fit").initial_seed()
+    assert named.device == torch_generator(3, "fit").device == torch.device("cpu")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from cilf.nn.prototypes import anneal, class_means
+from cilf.nn.prototypes import anneal, class_means, count_instances
 
 N_CLASSES = 4
 some_labels = st.lists(st.integers(0, N_CLASSES - 1), max_size=15)
@@ -54,3 +54,10 @@ def test_annealing_leaves_the_old_prototypes_alone() -> None:
     before = old.clone()
     anneal(old, points(3, seed=1), torch.ones(3), 0.5)
     assert torch.equal(old, before)
+
+
+@given(some_labels)
+def test_instances_are_counted(labels: list[int]) -> None:
+    y = torch.tensor(labels, dtype=torch.long)
+    found = count_instances(y, N_CLASSES)
+    assert found.tolist() == torch.bincount(y, minlength=N_CLASSES).tolist()

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from cilf.core import parameters, progress
 from cilf.errors import BadConfig
 from cilf.nn.anchors import Anchors
-from cilf.nn.network import Network, make_network
+from cilf.nn.network import Network, embed, make_network
 from cilf.nn.training import (
     Batches,
     Epoch,
@@ -25,6 +25,8 @@ from cilf.nn.training import (
     even_batches,
     shuffle_batches,
 )
+
+from ..host_waits import count_waits
 
 CPU = torch.device("cpu")
 N = 12
@@ -177,6 +179,8 @@ def test_gradients_below_the_bound_are_not_clipped() -> None:
         ({"weight_decay": -1}, r"training\.weight_decay is -1"),
         ({"clip": "x"}, r"training\.clip is 'x'"),
         ({"augmentation": "flop"}, r"unknown training\.augmentation 'flop': did you mean 'flip'"),
+        ({"schedule": "cosin"}, r"unknown training\.schedule 'cosin': did you mean 'cosine'"),
+        ({"precision": "fp16"}, r"unknown training\.precision 'fp16'"),
     ],
 )
 def test_parameters_that_cannot_work_are_refused(changed: dict[str, Any], message: str) -> None:
@@ -186,10 +190,11 @@ def test_parameters_that_cannot_work_are_refused(changed: dict[str, Any], messag
 
 
 def test_parameters_reach_the_settings() -> None:
-    found = Training(weight_decay=0.5, clip=None, augmentation="flip").settings(3, 0.2)
-    assert found == Settings(
-        epochs=3, learning_rate=0.2, weight_decay=0.5, clip=None, augmentation="flip"
-    )
+    changed: dict[str, Any] = {
+        "weight_decay": 0.5, "clip": None, "augmentation": "flip", "schedule": "cosine",
+        "precision": "bf16",
+    }  # fmt: skip
+    assert Training(**changed).settings(3, 0.2) == Settings(3, 0.2, **changed)
 
 
 def test_an_unknown_augmentation_is_answered_with_the_nearest() -> None:
@@ -358,3 +363,101 @@ def test_even_batches_have_as_many_rows_of_each_class() -> None:
             assert int(counts.max() - counts.min()) <= 1
     assert not torch.equal(epochs[0], epochs[1])
     assert max(len(rows) for rows in batches(0)) <= 16
+
+
+# ------------------------------------------------------------------------------- the schedule
+
+
+def test_the_cosine_schedule_is_that_of_torch() -> None:
+    network, rates = linear(), []
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.3)
+    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=7)
+    settings = Settings(7, 0.3, schedule="cosine")
+    for number in range(7):
+        rates.append(settings.in_epoch(number).learning_rate)
+        assert rates[-1] == pytest.approx(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        scheduler.step()
+    assert rates == sorted(rates, reverse=True)
+
+
+def test_steps_follow_the_schedule() -> None:
+    """Without momentum each epoch of one batch is one step of the rate of its epoch."""
+    network, expected = linear(), linear()
+    settings = Settings(4, 0.1, momentum=0.0, weight_decay=0.0, schedule="cosine")
+    train(network, settings)
+    for number in range(4):
+        loss = error(expected(X), torch.arange(N))
+        gradients = torch.autograd.grad(loss, list(expected.parameters()))
+        with torch.no_grad():
+            for weight, gradient in zip(expected.parameters(), gradients, strict=True):
+                weight -= settings.in_epoch(number).learning_rate * gradient
+    assert torch.allclose(weights(network), weights(expected), atol=1e-6)
+
+
+def test_a_pull_is_told_the_step_of_its_epoch() -> None:
+    told: list[float] = []
+    settings = Settings(3, 0.1, momentum=0.5, schedule="cosine")
+    for _ in epochs(
+        linear(), X, all_rows, error, settings, seed=0, purpose="test", pull=told.append
+    ):
+        pass
+    assert told == [settings.in_epoch(number).step for number in range(3)]
+    assert told[0] == pytest.approx(0.2)
+    assert told[2] == pytest.approx(0.05)
+
+
+def test_a_constant_schedule_changes_nothing() -> None:
+    settings = Settings(3, 0.1)
+    assert all(settings.in_epoch(number) is settings for number in range(3))
+
+
+# ------------------------------------------------------------------------------- precision
+
+
+def test_a_step_in_bf16_is_nearly_that_in_float32() -> None:
+    before, steps = weights(convolutional()), []
+    for precision in ("float32", "bf16"):
+        network = convolutional()
+        train(network, Settings(1, 0.05, precision=precision), inputs=IMAGES)
+        steps.append(weights(network) - before)
+    apart = float((steps[0] - steps[1]).norm() / steps[0].norm())
+    assert 0 < apart < 0.05  # a number in bfloat16 is off by up to 0.004 of itself
+
+
+def test_auto_is_float32_on_the_cpu() -> None:
+    auto, exact = convolutional(), convolutional()
+    train(auto, Settings(2, 0.05), inputs=IMAGES)
+    train(exact, Settings(2, 0.05, precision="float32"), inputs=IMAGES)
+    assert torch.equal(weights(auto), weights(exact))
+
+
+def test_the_objective_and_all_that_follows_are_float32() -> None:
+    seen: list[torch.dtype] = []
+
+    def objective(z: Tensor, rows: Tensor) -> Tensor:
+        seen.append((z @ z.T).dtype)  # autocast would make it bfloat16
+        return error(z, rows)
+
+    network = convolutional()
+    (epoch,) = train(
+        network, Settings(1, 0.05, precision="bf16"), inputs=IMAGES, objective=objective
+    )
+    assert seen == [torch.float32]
+    assert epoch.z.dtype == torch.float32
+    assert {weight.dtype for weight in network.parameters()} == {torch.float32}
+    assert embed(network, IMAGES).dtype == torch.float32
+
+
+# ------------------------------------------------------------------------------- devices
+
+
+def test_the_host_waits_once_per_epoch_however_many_batches_there_are() -> None:
+    def waits(batch_size: int) -> int:
+        rng = torch.Generator().manual_seed(0)
+        batches = shuffle_batches(N, batch_size, rng, CPU)
+        settings = Settings(2, 0.1, clip=1.0, augmentation="shift-flip")
+        return count_waits(lambda: train(convolutional(), settings, inputs=IMAGES, batches=batches))
+
+    none = count_waits(lambda: train(convolutional(), Settings(0, 0.1), inputs=IMAGES))
+    assert waits(batch_size=2) - none == waits(batch_size=12) - none == 2

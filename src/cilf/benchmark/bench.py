@@ -128,6 +128,10 @@ class Bench:
     def count(self, status: Status) -> int:
         return len(self.with_status(status))
 
+    def forecast(self) -> None:
+        """Forecast the run times of waiting cells about which nothing is known."""
+        self.run_time.forecast(state.cell.config for state in self.with_status("waiting"))
+
     def seconds_left(self, n_slots: int) -> float | None:
         """Expected seconds until all is done with ``n_slots`` cells at once; None if unknown."""
         left = [

@@ -1,17 +1,18 @@
-"""The expected run time of a cell: measured in the same benchmark, or else from a table."""
+"""The expected run time of a cell: measured in the same benchmark, from a table, or forecast."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from cilf.benchmark.config import RunConfig
+from cilf.benchmark.forecast import Forecaster, Speed
 from cilf.evaluate.metrics import mean
 from cilf.learners import learner_class
 
 # Seconds of a whole 'cilf run' on one core, the mean of both scenarios, by scale, data set and
 # learner, as measured by the grids in benchmarks/ and by 'cilf paper'. A learner that is missing is
-# assumed to need what the others need; for other data nothing is known.
+# assumed to need what the others need; for other data the time is forecast.
 SECONDS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
     "smoke": {
         "digits": {
@@ -37,7 +38,7 @@ SECONDS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
 
 
 class RunTime:
-    """Estimates the seconds of a cell from those of finished cells.
+    """Estimates the seconds of a cell from those of finished cells, a table or a forecast.
 
     >>> names = {"data": "digits", "scenario": "single"}
     >>> forest, other = (RunConfig.of(learner=name, **names) for name in ("iforest", "one-svm"))
@@ -53,10 +54,34 @@ class RunTime:
     def __init__(self, table: Mapping[str, Mapping[str, Mapping[str, float]]] = SECONDS) -> None:
         self._table = table
         self._seconds: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+        self._forecast: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+        self._forecaster = Forecaster()
 
     def add(self, config: RunConfig, seconds: float) -> None:
         """Add the seconds that a cell took."""
         self._seconds[_key(config)].append(seconds)
+
+    def forecast(self, configs: Iterable[RunConfig]) -> None:
+        """Forecast the seconds of those cells about which nothing is known.
+
+        It takes some seconds for each network: its speed is measured on this machine.
+        """
+        unknown = {
+            (*_key(config), config.scenario): config
+            for config in configs
+            if not self._is_known(config)
+        }
+        for config, seconds in self._forecaster.forecast(unknown.values()):
+            self._forecast[_key(config)].append(seconds)
+
+    @property
+    def speeds(self) -> list[Speed]:
+        """The speeds of networks that forecasts were made from."""
+        return self._forecaster.speeds
+
+    def _is_known(self, config: RunConfig) -> bool:
+        in_table = config.data in self._table.get(config.scale, {})
+        return in_table or _key(config) in self._seconds or _key(config) in self._forecast
 
     def estimate(self, config: RunConfig) -> float | None:
         """The expected seconds of a cell; None if no time is known for its data and scale.
@@ -64,11 +89,18 @@ class RunTime:
         A learner without a time is expected to take the mean of the others.
         """
         scale, data, learner = _key(config)
-        known = dict(self._table.get(scale, {}).get(data, {}))
-        known |= {
-            n: mean(took) for (s, d, n), took in self._seconds.items() if (s, d) == (scale, data)
-        }
+        known = (
+            _mean_by_learner(self._forecast, scale, data)
+            | dict(self._table.get(scale, {}).get(data, {}))
+            | _mean_by_learner(self._seconds, scale, data)
+        )
         return known.get(learner, mean(known.values())) if known else None
+
+
+def _mean_by_learner(
+    seconds: Mapping[tuple[str, str, str], list[float]], scale: str, data: str
+) -> dict[str, float]:
+    return {n: mean(took) for (s, d, n), took in seconds.items() if (s, d) == (scale, data)}
 
 
 def _key(config: RunConfig) -> tuple[str, str, str]:

@@ -12,6 +12,7 @@ from cilf.cli.options import (
     FAILED,
     INTERRUPTED,
     Address,
+    DryRun,
     EngineName,
     GpuShare,
     Jobs,
@@ -34,6 +35,7 @@ def bench(
     address: Address = None,
     gpu_share: GpuShare = None,
     tensorboard: TensorBoard = False,
+    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Run the cells of a grid. The same command continues a benchmark that was stopped."""
@@ -47,6 +49,9 @@ def bench(
     if tensorboard:
         require_tensorboard()
     opened = Bench.open(read_grid(grid), out or Path("runs") / grid.stem)
+    if dry_run:
+        show_work(opened, runner, as_json)
+        return
     run_bench(opened, runner, tensorboard=tensorboard)
     _show_results(opened, grid, as_json)
     if opened.count("failed"):
@@ -57,6 +62,7 @@ def run_bench(bench: Bench, engine: Engine, *, tensorboard: bool = False) -> Non
     """Run the cells that are not done yet, and show the progress."""
     from cilf.cli.bench_display import announce_bench, follow_bench
 
+    bench.forecast()
     announce_bench(bench, engine)
     try:
         with follow_bench(bench, engine) as display:
@@ -66,6 +72,18 @@ def run_bench(bench: Bench, engine: Engine, *, tensorboard: bool = False) -> Non
         done = f"{bench.count('done')} of {len(bench.states)} cells are done"
         terminal.print_message(f"stopped. {done}: the same command continues.")
         raise typer.Exit(INTERRUPTED) from None
+
+
+def show_work(bench: Bench, engine: Engine, as_json: bool) -> None:
+    """Print how many cells there are and how long they would take, and run none of them."""
+    from cilf.cli.bench_display import describe_work, work_to_json
+
+    bench.forecast()
+    if as_json:
+        terminal.print_json(work_to_json(bench, engine))
+        return
+    for line in describe_work(bench, engine):
+        terminal.print_line(line)
 
 
 def _show_results(bench: Bench, grid: Path, as_json: bool) -> None:

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
 from rich.live import Live
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 REFRESH_RATE = 2  # per second
 MAX_ROWS = 12  # running cells in the table; the others are counted
 MAX_MESSAGES = 5  # below the table
+NOT_FORECAST = (
+    "Clustering, GANs and the sharing of a core or GPU are not included. "
+    "Learners without a network are assumed to need what the others need."
+)
 
 
 def format_duration(seconds: float | None) -> str:
@@ -44,13 +48,37 @@ def format_duration(seconds: float | None) -> str:
 
 def announce_bench(bench: Bench, engine: Engine) -> None:
     """Print how many cells there are and how long they will take."""
+    for line in describe_work(bench, engine):
+        print_message(line)
+
+
+def describe_work(bench: Bench, engine: Engine) -> Iterator[str]:
+    """Describe how many cells there are, how long they will take, and how that is known."""
     done, left = bench.count("done"), bench.count("waiting")
     parts = [f"{len(bench.states)} cells, {done} of them done already"]
     if left:
         at_once = min(left, engine.n_slots)
         seconds = _format_seconds_left(bench, engine)
         parts.append(f"{left} to run, {at_once} at once, expected time {seconds}")
-    print_message("; ".join(parts))
+    yield "; ".join(parts)
+    speeds = bench.run_time.speeds
+    if left and speeds:
+        measured = "; ".join(speed.describe() for speed in speeds)
+        yield f"the time is forecast from the speed of training here ({measured}). {NOT_FORECAST}"
+
+
+def work_to_json(bench: Bench, engine: Engine) -> dict[str, Any]:
+    """The same for programs."""
+    left = bench.count("waiting")
+    return {
+        "out": str(bench.out),
+        "n_cells": len(bench.states),
+        "n_done": bench.count("done"),
+        "n_to_run": left,
+        "n_at_once": min(left, engine.n_slots),
+        "expected_seconds": bench.seconds_left(engine.n_slots),
+        "speeds": [speed.to_json() for speed in bench.run_time.speeds],
+    }
 
 
 @contextmanager

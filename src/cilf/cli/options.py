@@ -20,6 +20,12 @@ Jobs = Annotated[
     int | None,
     typer.Option(metavar="N", help="Number of cells that run at once (default: as many as fit)."),
 ]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run", help="Run nothing; print the number of cells and the time they would take."
+    ),
+]
 EngineName = Annotated[
     str,
     typer.Option("--engine", metavar="NAME", help="Where cells run. One of: {engines}."),

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cilf.cli import terminal
-from cilf.cli.bench import run_bench, show_failed
-from cilf.cli.options import FAILED, Address, EngineName, GpuShare, Jobs, Json
+from cilf.cli.bench import run_bench, show_failed, show_work
+from cilf.cli.options import FAILED, Address, DryRun, EngineName, GpuShare, Jobs, Json
 
 if TYPE_CHECKING:
     from cilf.benchmark.bench import Bench
@@ -48,6 +48,7 @@ def paper(
     engine: EngineName = "local",
     address: Address = None,
     gpu_share: GpuShare = None,
+    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Reproduce tables and figures of the paper: run the missing runs, then write the files."""
@@ -61,6 +62,11 @@ def paper(
     out = out or Path("runs") / f"paper-{scale}"
     runner = make_engine(engine, jobs, address=address, gpu_share=gpu_share)
     bench = open_bench(wanted, setup, out)
+    if dry_run:
+        runner.check()
+        _announce_models(wanted, setup, bench)
+        show_work(bench, runner, as_json)
+        return
     if not draw:
         runner.check()
         _announce_models(wanted, setup, bench)
@@ -78,7 +84,9 @@ def _announce_models(items: Mapping[str, Item], setup: Setup, bench: Bench) -> N
 
     cells = [cell for item in items.values() for cell in item.models(setup)]
     if cells:
-        times = [bench.run_time.estimate(cell.config(setup, setup.all_seeds[0])) for cell in cells]
+        configs = [cell.config(setup, setup.all_seeds[0]) for cell in cells]
+        bench.run_time.forecast(configs)
+        times = [bench.run_time.estimate(config) for config in configs]
         known = [seconds for seconds in times if seconds is not None]
         total = sum(known) if len(known) == len(times) else None
         most = format_duration(total) if total is None else f"at most {format_duration(total)}"

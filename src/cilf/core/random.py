@@ -37,11 +37,17 @@ def derive_seed(seed: int, *purpose: str | int) -> int:
     return int(np.random.SeedSequence(_entropy(seed, purpose)).generate_state(1)[0] >> 1)
 
 
-def torch_generator(seed: int, *purpose: str | int) -> torch.Generator:
-    """A torch generator (on the CPU) for one purpose."""
+def torch_generator(
+    seed: int, *purpose: str | int, device: torch.device | None = None
+) -> torch.Generator:
+    """A torch generator for one purpose, on the CPU if no other device is named.
+
+    Numbers that are drawn for each batch are drawn on the device that uses them: to move them
+    there, the host would wait for the device. A seed gives other numbers on a GPU than on the CPU.
+    """
     import torch
 
-    return torch.Generator().manual_seed(derive_seed(seed, *purpose))
+    return torch.Generator(device or "cpu").manual_seed(derive_seed(seed, *purpose))
 
 
 @contextmanager

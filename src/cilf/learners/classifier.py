@@ -65,6 +65,10 @@ class Task:
     def generator(self, *purpose: str) -> torch.Generator:
         return torch_generator(self.seed, *self.key, *purpose)
 
+    def device_generator(self) -> torch.Generator:
+        """A generator on the device of the network, for what is drawn for each batch."""
+        return torch_generator(self.seed, *self.key, device=self.network.device)
+
     def tensors(self) -> tuple[Tensor, Tensor]:
         """Instances and labels to train on."""
         return self.labelled.tensors(self.network.device)
@@ -163,7 +167,8 @@ class ClassifierLearner(Learner):
         """Minimise the cross entropy; ``pull`` moves the weights after each step."""
         train_classifier(
             task.network, *task.tensors(), task.settings, batch_size=self.training.batch_size,
-            generator=task.generator(), seed=task.training_seed, purpose=task.purpose, pull=pull,
+            generator=task.device_generator(), seed=task.training_seed, purpose=task.purpose,
+            pull=pull,
         )  # fmt: skip
 
     def _finish(self, task: Task, *, replay: bool = True) -> None:

@@ -103,7 +103,8 @@ def _train_network(X: Array, y: Ints, seed: int) -> Network:
     network.standardise(x)
     train_classifier(
         network, x, labels, TRAINING, batch_size=BATCH_SIZE,
-        generator=torch_generator(seed, "embedder"), seed=seed, purpose="fit",
+        generator=torch_generator(seed, "embedder", device=network.device), seed=seed,
+        purpose="fit",
     )  # fmt: skip
     return network
 

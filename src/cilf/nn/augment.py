@@ -18,8 +18,8 @@ def random_shift(x: Tensor, generator: torch.Generator, share: float = 0.125) ->
     n, _, height, width = x.shape
     down, right = max(1, round(share * height)), max(1, round(share * width))
     padded = F.pad(x.float(), (right, right, down, down), mode="replicate")
-    top = torch.randint(2 * down + 1, (n, 1), generator=generator).to(x.device)
-    left = torch.randint(2 * right + 1, (n, 1), generator=generator).to(x.device)
+    top = _draw_offsets(n, 2 * down, generator).to(x.device)
+    left = _draw_offsets(n, 2 * right, generator).to(x.device)
     rows = (top + torch.arange(height, device=x.device))[:, :, None]  # (n, h, 1)
     columns = (left + torch.arange(width, device=x.device))[:, None, :]  # (n, 1, w)
     instance = torch.arange(n, device=x.device)[:, None, None]
@@ -27,10 +27,15 @@ def random_shift(x: Tensor, generator: torch.Generator, share: float = 0.125) ->
     return moved.permute(0, 3, 1, 2)
 
 
+def _draw_offsets(n: int, most: int, generator: torch.Generator) -> Tensor:
+    """Whole numbers from 0 to ``most``: (n, 1)."""
+    return torch.randint(most + 1, (n, 1), generator=generator, device=generator.device)
+
+
 def random_flip(x: Tensor, generator: torch.Generator) -> Tensor:
     """Mirror each image left to right with probability one half."""
-    flip = torch.rand(len(x), generator=generator).to(x.device) < 0.5
-    return torch.where(flip[:, None, None, None], x.flip(3), x)
+    chance = torch.rand(len(x), generator=generator, device=generator.device).to(x.device)
+    return torch.where(chance[:, None, None, None] < 0.5, x.flip(3), x)
 
 
 def random_shift_flip(x: Tensor, generator: torch.Generator) -> Tensor:

@@ -171,3 +171,12 @@ def resolve_device(device: str) -> torch.device:
         raise BadConfig(
             f"device {device!r} cannot be used here ({reason}): give 'cpu' or 'auto'."
         ) from error
+
+
+def is_asynchronous(device: torch.device) -> bool:
+    """Whether the host runs ahead of this device, and has to wait to learn a value or a count.
+
+    >>> is_asynchronous(torch.device("cpu")), is_asynchronous(torch.device("cuda"))
+    (False, True)
+    """
+    return device.type != "cpu"

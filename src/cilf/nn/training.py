@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -16,6 +16,7 @@ from cilf.core.random import isolated_torch, torch_generator
 from cilf.errors import BadConfig
 from cilf.nn.augment import AUGMENTATIONS, make_augmentation
 from cilf.nn.network import Network
+from cilf.nn.precision import AUTO, PRECISIONS, compute_in
 
 Objective = Callable[[Tensor, Tensor], Tensor]
 """(embeddings of a batch, their row numbers) -> loss."""
@@ -23,6 +24,9 @@ Batches = Callable[[int], Iterable[Tensor]]
 """Epoch number (0, 1, ...) -> the row numbers of each batch."""
 Pull = Callable[[float], None]
 """Moves the weights after a step of the optimiser, given how long such steps are."""
+
+CONSTANT, COSINE = "constant", "cosine"
+SCHEDULES = (CONSTANT, COSINE)
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,20 @@ class Settings:
     weight_decay: float = 0.001
     clip: float | None = None  # largest norm of the gradient
     augmentation: str | None = None
+    schedule: str = CONSTANT
+    precision: str = AUTO
+
+    def in_epoch(self, number: int) -> Settings:
+        """The settings of one epoch, with the learning rate that the schedule gives it.
+
+        >>> cosine = Settings(epochs=4, learning_rate=0.8, schedule="cosine")
+        >>> [round(cosine.in_epoch(number).learning_rate, 3) for number in range(4)]
+        [0.8, 0.683, 0.4, 0.117]
+        """
+        if self.schedule == CONSTANT:
+            return self
+        share = (1 + math.cos(math.pi * number / self.epochs)) / 2
+        return replace(self, learning_rate=share * self.learning_rate)
 
     @property
     def step(self) -> float:
@@ -64,6 +82,13 @@ class Training(Part):
         Largest norm of a gradient. None does not clip gradients.
     augmentation : {"shift", "flip", "shift-flip"} or None, default="shift"
         Random change of each image in a batch. It does not apply to vectors.
+    schedule : {"constant", "cosine"}, default="constant"
+        Learning rate over the epochs of a training. "cosine" lowers it after each epoch along half
+        a cosine, which would reach 0 after the last one.
+    precision : {"auto", "float32", "bf16"}, default="auto"
+        Number format in which the network computes while it is trained. "auto" is bfloat16 on CUDA
+        devices that have it, and float32 elsewhere. Losses and weights are always float32, and so
+        is everything that is computed after training.
 
     Examples
     --------
@@ -78,6 +103,8 @@ class Training(Part):
         "weight_decay": validation.in_range(0.0),
         "clip": validation.optional(validation.in_range(1e-6)),
         "augmentation": validation.optional(validation.among(AUGMENTATIONS)),
+        "schedule": validation.among(SCHEDULES),
+        "precision": validation.among(PRECISIONS),
     }
 
     batch_size: int = 64
@@ -86,6 +113,8 @@ class Training(Part):
     weight_decay: float = 0.001
     clip: float | None = 1.0
     augmentation: str | None = "shift"
+    schedule: str = CONSTANT
+    precision: str = AUTO
 
     def settings(self, epochs: int, learning_rate: float) -> Settings:
         """The settings for this number of epochs and this learning rate."""
@@ -95,6 +124,8 @@ class Training(Part):
             weight_decay=self.weight_decay,
             clip=self.clip,
             augmentation=self.augmentation,
+            schedule=self.schedule,
+            precision=self.precision,
         )
 
 
@@ -123,7 +154,8 @@ def epochs(
 
     The caller may use the epoch's embeddings (to anneal prototypes, say) before the next one
     starts, and may stop early by leaving the loop. The network comes back in evaluation mode.
-    A ``pull`` moves the weights after every step.
+    A ``pull`` moves the weights after every step. Within an epoch the host never waits for the
+    device, unless ``batches`` or ``objective`` do. The embeddings that they get are float32.
     """
     optimizer = torch.optim.SGD(
         network.parameters(),
@@ -133,14 +165,16 @@ def epochs(
         weight_decay=settings.weight_decay,
     )
     instances = _make_loader(
-        X, settings.augmentation, torch_generator(seed, purpose, "augmentation")
+        X,
+        settings.augmentation,
+        torch_generator(seed, purpose, "augmentation", device=X.device),
     )
     try:
         for number in range(settings.epochs):
             with isolated_torch(seed, purpose, "dropout", number):
                 done = _one_epoch(
-                    network, instances, batches(number), objective, optimizer, settings, number,
-                    pull,
+                    network, instances, batches(number), objective, optimizer,
+                    settings.in_epoch(number), number, pull,
                 )  # fmt: skip
             if not math.isfinite(done.loss):
                 raise BadConfig(
@@ -171,12 +205,15 @@ def _one_epoch(
     number: int,
     pull: Pull | None,
 ) -> Epoch:
+    optimizer.param_groups[0]["lr"] = settings.learning_rate
     losses: list[Tensor] = []
     embeddings: list[Tensor] = []
     seen: list[Tensor] = []
     for rows in batches:
         network.train(len(rows) > 1)  # one instance has no batch statistics
-        z = network(instances(rows))
+        with compute_in(settings.precision, network.device):
+            z = network(instances(rows))
+        z = z.float()  # squared distances in bfloat16 have too few digits
         loss = objective(z, rows)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -198,7 +235,7 @@ def shuffle_batches(
     n_batches = max(1, math.ceil(n / batch_size))
 
     def of_epoch(_: int) -> Iterable[Tensor]:
-        order = torch.randperm(n, generator=generator).to(device)
+        order = torch.randperm(n, generator=generator, device=generator.device).to(device)
         return torch.tensor_split(order, n_batches)
 
     return of_epoch
@@ -212,13 +249,14 @@ def even_batches(
     An epoch has at least as many rows as ``y``. A class with more rows than its share is drawn
     from, and a class with fewer is repeated.
     """
-    members = [torch.nonzero(y == label)[:, 0].cpu() for label in torch.unique(y).tolist()]
+    drawn_on = generator.device
+    members = [torch.nonzero(y == c)[:, 0].to(drawn_on) for c in torch.unique(y).tolist()]
     share = math.ceil(len(y) / len(members))
     n_batches = math.ceil(share * len(members) / batch_size)
 
     def of_epoch(_: int) -> Iterable[Tensor]:
         rows = torch.cat([_repeat_shuffled(rows, share, generator) for rows in members])
-        order = torch.randperm(len(rows), generator=generator)
+        order = torch.randperm(len(rows), generator=generator, device=drawn_on)
         return torch.tensor_split(rows[order].to(device), n_batches)
 
     return of_epoch
@@ -227,5 +265,8 @@ def even_batches(
 def _repeat_shuffled(rows: Tensor, n: int, generator: torch.Generator) -> Tensor:
     """``n`` of these rows in random order; none is taken twice before each was taken once."""
     rounds = math.ceil(n / len(rows))
-    shuffled = [rows[torch.randperm(len(rows), generator=generator)] for _ in range(rounds)]
-    return torch.cat(shuffled)[:n]
+    orders = [
+        torch.randperm(len(rows), generator=generator, device=generator.device)
+        for _ in range(rounds)
+    ]
+    return rows[torch.cat(orders)[:n]]

@@ -15,6 +15,8 @@ from cilf.nn.network import embed, make_network
 from cilf.nn.prototypes import class_means
 from cilf.nn.training import Training
 
+from ...host_waits import as_on_gpu, count_waits
+
 
 def blobs(n: int = 30, seed: int = 0) -> Labelled:
     rng = np.random.default_rng(seed)
@@ -84,3 +86,13 @@ def test_the_loss_is_the_weighted_sum_of_its_terms() -> None:
 def test_an_embedding_that_is_not_finite_is_refused() -> None:
     with pytest.raises(BadConfig, match=r"diverged .* lower training\.learning_rate"):
         choose_prototypes([torch.tensor([[float("nan")]])], torch.zeros(1, 1), Loss())
+
+
+@pytest.mark.parametrize("batch_size", [16, 60])
+def test_the_host_does_not_wait_for_a_gpu_in_a_batch(batch_size: int) -> None:
+    def waits(epochs: int) -> int:
+        training = Training(batch_size=batch_size)
+        return count_waits(lambda: fit(Loss(), epochs=epochs, training=training))
+
+    with as_on_gpu():
+        assert waits(epochs=3) - waits(epochs=2) == 1  # for the loss of the epoch

@@ -11,6 +11,8 @@ from torch import Tensor
 
 from cilf.learners.cilf import losses
 
+from ...host_waits import as_on_gpu, count_waits
+
 ALPHA = 0.3
 labels_of_batches = st.lists(st.integers(0, 5), min_size=1, max_size=20).map(torch.tensor)
 
@@ -101,9 +103,11 @@ def test_partners_of_different_anchors_are_drawn_independently() -> None:
     assert len(negatives[:50, 1].unique()) > 20
 
 
-def direct_triplet_loss(z: Tensor, y: Tensor, margin: float, seed: int) -> float:
+def direct_triplet_loss(
+    z: Tensor, y: Tensor, margin: float, seed: int, n_classes: int | None = None
+) -> float:
     """The same triplets, summed one by one."""
-    positive, negatives, _ = losses.draw_triplets(y, seeded(seed))
+    positive, negatives, _ = losses.draw_triplets(y, seeded(seed), n_classes=n_classes)
     terms = []
     for i in range(len(y)):
         others = [int(j) for j in negatives[i] if j >= 0]
@@ -169,6 +173,14 @@ def test_distillation_is_the_cross_entropy_of_old_and_new_probabilities() -> Non
     assert float(found) == pytest.approx(direct)
 
 
+def test_distillation_is_over_the_instances_of_the_mask() -> None:
+    z_new, z_old, old = points(5), points(5, seed=1), points(3, seed=2)
+    mask = torch.tensor([True, False, True, False, False])
+    found = losses.distillation(z_new, z_old, old, old, ALPHA, mask)
+    assert found == losses.distillation(z_new[mask], z_old[mask], old, old, ALPHA)
+    assert losses.distillation(z_new, z_old, old, old, ALPHA, mask & False) == 0
+
+
 def test_distillation_is_smallest_where_nothing_changed() -> None:
     z, prototypes = points(8).requires_grad_(), points(3, seed=1)
     losses.distillation(z, z.detach(), prototypes, prototypes, ALPHA).backward()
@@ -222,3 +234,88 @@ def test_negatives_come_from_as_many_other_classes_as_asked_for() -> None:
     others = counts[counts > 0]
     assert len(others) == 12 * 5
     assert float((others / 300 - 2 / 5).abs().max()) < 0.12
+
+
+# ------------------------------------------------------------------------------- on a GPU
+
+
+@given(labels_of_batches, st.integers(0, 1000), st.sampled_from([None, 1, 2, 4]))
+def test_triplets_among_all_classes_are_what_they_should_be(
+    y: Tensor, seed: int, n_negatives: int | None
+) -> None:
+    n_classes = 8  # of which 6 and 7 never come
+    positive, negatives, usable = losses.draw_triplets(y, seeded(seed), n_negatives, n_classes)
+    classes = set(y.tolist())
+    n_others = len(classes) - 1 if n_negatives is None else min(n_negatives, len(classes) - 1)
+    assert negatives.shape == (len(y), n_classes)
+    for i, label in enumerate(y.tolist()):
+        alone = y.tolist().count(label) == 1
+        assert bool(usable[i]) == (not alone and len(classes) > 1)
+        assert alone or positive[i] != i
+        assert y[positive[i]] == label
+        found = {column: int(row) for column, row in enumerate(negatives[i]) if row >= 0}
+        assert len(found) == n_others
+        assert label not in found
+        assert all(int(y[row]) == column for column, row in found.items())
+
+
+def test_partners_among_all_classes_are_drawn_evenly() -> None:
+    y, generator, n_draws = torch.tensor([0, 3, 0, 0, 3, 3]), seeded(), 3000
+    chosen = torch.zeros(6, 6)
+    for _ in range(n_draws):
+        positive, negatives, _ = losses.draw_triplets(y, generator, 2, 5)
+        chosen[torch.arange(6), positive] += 1
+        chosen[torch.arange(6), negatives.amax(1)] += 1
+    expected = torch.where(y[:, None] == y, 1 / 2, 1 / 3).fill_diagonal_(0)
+    assert torch.allclose(chosen / n_draws, expected, atol=0.05)  # five standard deviations
+
+
+@given(labels_of_batches, st.integers(0, 1000))
+def test_the_mean_over_a_mask_is_the_same_on_a_gpu(y: Tensor, seed: int) -> None:
+    z, old = points(len(y), seed=seed), points(3, seed=1)
+
+    def measure() -> list[float]:
+        drift = losses.prototype_drift(z, y, old)
+        kept = losses.distillation(z, z + 1, points(6, seed=2), old, ALPHA, mask=y < 2)
+        return [float(drift), float(kept)]
+
+    here = measure()
+    with as_on_gpu():
+        assert measure() == pytest.approx(here, abs=1e-12)
+
+
+@given(labels_of_batches, st.integers(0, 1000))
+def test_the_triplet_loss_on_a_gpu_is_the_mean_over_anchors_with_partners(
+    y: Tensor, seed: int
+) -> None:
+    z = points(len(y), seed=seed)
+    with as_on_gpu():
+        found = losses.triplet_loss(z, y, 1.0, seeded(seed), n_classes=7)
+    expected = direct_triplet_loss(z, y, 1.0, seed, n_classes=7)
+    assert float(found) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("y", [[0], [0, 0, 0], [0, 1, 2], [3, 3, 4]])
+def test_gradients_on_a_gpu_are_finite(y: list[int]) -> None:
+    z, labels = points(len(y)).requires_grad_(), torch.tensor(y)
+    with as_on_gpu():
+        loss = losses.triplet_loss(z, labels, 1.0, seeded(), n_classes=5)
+        loss = loss + losses.prototype_drift(z, labels, points(2, seed=1))
+        loss = loss + losses.distillation(z, z, z, z, ALPHA, mask=labels > 9)
+    loss.backward()
+    assert z.grad is not None
+    assert z.grad.isfinite().all()
+
+
+def test_the_host_does_not_wait_for_a_gpu() -> None:
+    z, y = points(6), torch.tensor([0, 0, 1, 1, 4, 3])
+
+    def measure() -> None:
+        losses.prototype_cross_entropy(z, y, points(5), ALPHA)
+        losses.triplet_loss(z, y, 1.0, seeded(), n_negatives=2, n_classes=5)
+        losses.prototype_drift(z, y, points(3))
+        losses.distillation(z, z, points(5), points(3), ALPHA, mask=y < 2)
+
+    assert count_waits(measure) > 0  # on the CPU there is nothing to wait for
+    with as_on_gpu():
+        assert count_waits(measure) == 0

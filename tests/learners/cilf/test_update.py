@@ -6,11 +6,14 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from cilf import CILF
 from cilf.core.types import Array
+
+from ...host_waits import as_on_gpu, count_waits
 
 Digits = Callable[..., tuple[Array, Array]]
 
@@ -60,3 +63,31 @@ def test_without_memory_old_prototypes_stay_where_no_instance_moves_them(
     learner.update(*digits([4], 60, 30))
     assert len(learner._memory) == 0
     assert torch.equal(learner._centres[0][:3], before[:3])
+
+
+@pytest.mark.parametrize("batch_size", [16, 64])
+def test_the_host_does_not_wait_for_a_gpu_in_a_batch(
+    batch_size: int, fitted: CILF, digits: Digits
+) -> None:
+    def waits(epochs: int) -> int:
+        changes = {"update_epochs": epochs, "training__batch_size": batch_size}
+        return count_waits(lambda: update(fitted, digits, **changes))
+
+    with as_on_gpu():
+        assert waits(epochs=3) - waits(epochs=2) == 1  # for the loss of the epoch
+
+
+def test_an_update_as_on_a_gpu_is_that_on_the_cpu_but_for_triplets(
+    fitted: CILF, digits: Digits, window: Array
+) -> None:
+    changes = {
+        "loss__lambda1": 0.0,  # triplets are drawn in another way there
+        "training__batch_size": 1000,  # so that their draws do not change the batches
+        "training__augmentation": None,
+        "update_epochs": 3,
+    }
+    here = update(fitted, digits, **changes).embed(window)
+    with as_on_gpu():
+        there = update(fitted, digits, **changes).embed(window)
+    assert np.allclose(here, there, atol=1e-3)
+    assert not np.allclose(here, fitted.embed(window), atol=0.1)

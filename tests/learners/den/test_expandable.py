@@ -10,7 +10,6 @@ from cilf.learners.den.expandable import (
     copy_frozen,
     dead_units,
     drifts,
-    follow_batches,
     group_soft_threshold,
     make_block_network,
     soft_threshold,
@@ -204,16 +203,6 @@ def test_training_moves_the_chosen_weights_only() -> None:
         assert torch.equal(now, old)
         assert now.requires_grad
     assert torch.equal(block.scaling.running_mean, before.scaling.running_mean)
-
-
-def test_a_step_follows_every_batch() -> None:
-    seen: list[object] = []
-    batches = follow_batches(
-        lambda _: [torch.tensor([0]), torch.tensor([1])], lambda: seen.append("step")
-    )
-    for rows in batches(0):
-        seen.append(rows.item())
-    assert seen == [0, "step", 1, "step"]
 
 
 # ------------------------------------------------------------- split and duplication

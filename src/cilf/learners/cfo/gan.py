@@ -260,7 +260,8 @@ def normalize_cells(cells: Tensor) -> Tensor:
 
 def random_cells(n: int, latent_size: int, rng: torch.Generator) -> Tensor:
     """Cells from the uniform distribution on the sphere."""
-    return normalize_cells(torch.randn(n, latent_size, CELLS, CELLS, generator=rng))
+    shape = (n, latent_size, CELLS, CELLS)
+    return normalize_cells(torch.randn(shape, generator=rng, device=rng.device))
 
 
 # ----------------------------------------------------------------- losses
@@ -278,7 +279,7 @@ def gradient_penalty(
 
     The slope is the length of the gradient over all values of the image.
     """
-    share = torch.rand(len(real), 1, 1, 1, generator=rng).to(real.device)
+    share = torch.rand(len(real), 1, 1, 1, generator=rng, device=rng.device).to(real.device)
     between = (share * real + (1 - share) * made).detach().requires_grad_()
     (gradient,) = torch.autograd.grad(discriminator(between).sum(), between, create_graph=True)
     slope = (gradient.square().flatten(1).sum(1) + 1e-12).sqrt()  # smooth where it is zero

@@ -138,7 +138,7 @@ class CFO(ClassifierLearner):
     def _train_open(self, task: Task, gan: GAN, gan_epochs: int) -> None:
         """Train the classifier of K classes, the GAN, and the classifier of K + 1 classes."""
         x, labels = task.tensors()
-        rng, batch_size = task.generator(), self.training.batch_size
+        rng, batch_size = task.device_generator(), self.training.batch_size
         batches = training.shuffle_batches(len(x), batch_size, rng, x.device)
         _run_epochs(
             task, x, batches, lambda logits, rows: one_against_rest(logits, labels[rows]),
@@ -148,7 +148,7 @@ class CFO(ClassifierLearner):
             gan, x, self.gan, epochs=gan_epochs, batch_size=batch_size, rng=rng,
             purpose=f"{task.purpose}: images",
         )  # fmt: skip
-        order = torch.randperm(len(x), generator=rng).to(x.device)
+        order = torch.randperm(len(x), generator=rng, device=rng.device).to(x.device)
         made_up = self.counterfactuals.generate(
             gan, task.network, torch.split(x[order], batch_size),
             purpose=f"{task.purpose}: counterfactuals",
@@ -215,7 +215,7 @@ def add_made_up(
 
     def of_epoch(number: int) -> Iterable[Tensor]:
         for rows in real(number):
-            random_rows = n_real + torch.randint(n_made_up, (len(rows),), generator=rng)
-            yield torch.cat([rows, random_rows.to(rows.device)])
+            drawn = torch.randint(n_made_up, (len(rows),), generator=rng, device=rng.device)
+            yield torch.cat([rows, n_real + drawn.to(rows.device)])
 
     return of_epoch

@@ -75,7 +75,9 @@ class Loss(Part):
     ) -> Tensor:
         """The loss of a batch. R is added if there are old prototypes."""
         loss = losses.prototype_cross_entropy(z, y, prototypes, self.alpha)
-        inter = losses.triplet_loss(z, y, self.margin, generator, n_negatives=self.negatives)
+        inter = losses.triplet_loss(
+            z, y, self.margin, generator, n_negatives=self.negatives, n_classes=len(prototypes)
+        )
         loss = loss + self.lambda1 * inter
         if old_prototypes is not None:
             loss = loss + self.lambda2 * losses.prototype_drift(z, y, old_prototypes)
@@ -123,7 +125,7 @@ def fit_embedding(
 ) -> Embedding:
     """Train a network on the known classes; ``even`` draws as many instances of each class."""
     x, y = labelled
-    generator = torch_generator(seed, "fit")
+    generator = torch_generator(seed, "fit", device=network.device)
     network.standardise(x)
     patches = learn_patches(network, x, torch_generator(seed, "inputs"))
     prototypes, _ = class_means(embed(network, x), y, int(y.max()) + 1)

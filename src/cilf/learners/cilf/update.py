@@ -35,16 +35,15 @@ def update_embedding(
 ) -> Embedding:
     """Train a copy of the network on new instances, which come first, and on the memory."""
     x, y = labelled
-    generator = torch.Generator().manual_seed(seed)
     network = copy.deepcopy(old.network)
+    generator = torch.Generator(network.device).manual_seed(seed)
     old_z = embed(network, x)
     prototypes = _add_classes(old.prototypes, class_means(old_z, y, n_classes)[0])
 
     def objective(z: Tensor, rows: Tensor) -> Tensor:
         learning = loss.measure(z, y[rows], prototypes, generator, old.prototypes)
-        memory = rows >= n_new
         forgetting = losses.distillation(
-            z[memory], old_z[rows[memory]], prototypes, old.prototypes, loss.alpha
+            z, old_z[rows], prototypes, old.prototypes, loss.alpha, mask=rows >= n_new
         )
         return learning + loss.distill * forgetting
 

@@ -168,7 +168,7 @@ class CPE(Learner):
     ) -> PrototypeEnsemble:
         """Train the network on these instances, and return the prototypes after it."""
         x, y = labelled.tensors(network.device)
-        rng = torch_generator(self.seed, *key)
+        rng = torch_generator(self.seed, *key, device=network.device)
         batches = shuffle_batches(len(x), self.training.batch_size, rng, network.device)
         reach = 2 * self.prototypes.threshold
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,7 +17,6 @@ from cilf.learners.den.expandable import (
     Masks,
     block_of,
     dead_units,
-    follow_batches,
     group_soft_threshold,
     soft_threshold,
     split_drifted,
@@ -131,7 +130,7 @@ class BlockTask:
     def _retrain_selected(self, before: ExpandableBlock) -> None:
         """Train the sub-network of the outputs, near its weights before."""
         pull = Anchors.of(before).make_pull(self.block, self.expansion.pull)
-        self._train("selected units", self.block.find_subnetwork(self.outputs), pull=pull)
+        self._train("selected units", self.block.find_subnetwork(self.outputs), pull)
 
     def _expand(self) -> None:
         """Add units, train the weights from and to them, drop those that became zero."""
@@ -147,24 +146,25 @@ class BlockTask:
     # ------------------------------------------------------------- training
 
     def _train(
-        self, part: str, masks: Masks, after_step: Callable[[], None] = lambda: None,
-        pull: training.Pull | None = None, until: float | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        part: str,
+        masks: Masks,
+        pull: training.Pull | None = None,
+        until: float | None = None,
+    ) -> None:
         """Train these weights until the loss is low enough, or the epochs are over."""
         threshold = self.expansion.loss_threshold if until is None else until
         with train_only(self.block, masks):
-            for epoch in self._epochs(f"update: {part}", after_step, pull):
+            for epoch in self._epochs(f"update: {part}", pull):
                 if self._worst_loss(epoch.z, epoch.rows) < threshold:
                     break
 
-    def _epochs(
-        self, purpose: str, after_step: Callable[[], None], pull: training.Pull | None = None
-    ) -> Iterator[training.Epoch]:
+    def _epochs(self, purpose: str, pull: training.Pull | None) -> Iterator[training.Epoch]:
         n, device = len(self.features), self.features.device
         batches = training.shuffle_batches(n, self.batch_size, self.rng, device)
         return training.epochs(
-            self.network, self.features, follow_batches(batches, after_step), self._loss,
-            self.settings, seed=self.seed, purpose=purpose, pull=pull,
+            self.network, self.features, batches, self._loss, self.settings,
+            seed=self.seed, purpose=purpose, pull=pull,
         )  # fmt: skip
 
     def _loss(self, logits: Tensor, rows: Tensor) -> Tensor:
@@ -189,28 +189,27 @@ class BlockTask:
 
     # ------------------------------------------------------------- proximal steps
 
-    def _make_shrink(self, masks: Masks) -> Callable[[], None]:
+    def _make_shrink(self, masks: Masks) -> training.Pull:
         """The proximal step of L1, which moves these weights towards zero."""
-        by = self.settings.step * self.expansion.l1
 
         @torch.no_grad()
-        def step() -> None:
+        def pull(step: float) -> None:
+            by = step * self.expansion.l1
             for weight, mask in zip(self.block.weights, masks, strict=True):
                 weight.copy_(torch.where(mask, soft_threshold(weight, by), weight))
 
-        return step
+        return pull
 
-    def _make_shorten(self) -> Callable[[], None]:
+    def _make_shorten(self) -> training.Pull:
         """The proximal step of the group lasso; a group is the weights into a new unit."""
-        by = self.settings.step * self.expansion.group_lasso
 
         @torch.no_grad()
-        def step() -> None:
-            block = self.block
+        def pull(step: float) -> None:
+            block, by = self.block, step * self.expansion.group_lasso
             for weight, first in zip(block.weights, block.stamps[-2][:-1], strict=False):
                 weight[first:] = group_soft_threshold(weight[first:], by)
 
-        return step
+        return pull
 
 
 def one_against_rest(logits: Tensor, targets: Tensor) -> Tensor:

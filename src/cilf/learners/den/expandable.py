@@ -6,7 +6,7 @@ The units of one task never depend on units that came later.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import Self, cast
@@ -15,7 +15,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from cilf.nn import training
 from cilf.nn.network import Network, make_network
 
 Stamp = tuple[int, ...]
@@ -176,7 +175,8 @@ class ExpandableBlock(nn.Module):
 def _random_weights(n_out: int, n_in: int, rng: torch.Generator) -> Tensor:
     """Weights of the size that torch gives those of a linear layer."""
     bound = max(n_in, 1) ** -0.5
-    return torch.empty(n_out, n_in).uniform_(-bound, bound, generator=rng)
+    weights = torch.empty(n_out, n_in, device=rng.device)
+    return weights.uniform_(-bound, bound, generator=rng)
 
 
 # ------------------------------------------------------------- sparsity
@@ -263,17 +263,6 @@ def train_only(block: ExpandableBlock, masks: Masks) -> Iterator[None]:
         block.biases.requires_grad_(True)
         for hook in hooks:
             hook.remove()
-
-
-def follow_batches(batches: training.Batches, step: Callable[[], None]) -> training.Batches:
-    """The same batches, with this step after the training on each."""
-
-    def of_epoch(number: int) -> Iterable[Tensor]:
-        for rows in batches(number):
-            yield rows
-            step()
-
-    return of_epoch
 
 
 # ------------------------------------------------------------- in a network

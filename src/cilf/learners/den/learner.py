@@ -96,7 +96,7 @@ class DEN(ClassifierLearner):
         block = block_of(task.network)
         targets = F.one_hot(labels, block.stamps[0][-1]).float()
         batches = training.shuffle_batches(
-            len(x), self.training.batch_size, task.generator(), x.device
+            len(x), self.training.batch_size, task.device_generator(), x.device
         )
         block.scaling_is_fixed = False
         for _ in training.epochs(
@@ -122,7 +122,7 @@ class DEN(ClassifierLearner):
                 task.settings, epochs=self.update_epochs, weight_decay=0.0, augmentation=None
             ),
             batch_size=self.training.batch_size,
-            rng=task.generator(),
+            rng=task.device_generator(),
             seed=task.training_seed,
         )
 

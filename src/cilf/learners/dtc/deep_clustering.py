@@ -238,7 +238,7 @@ def _epochs(
         loss = divergence(targets[rows], q)
         return loss if more is None else loss + more(q, rows)
 
-    rng = torch_generator(seed, part, "batches")
+    rng = torch_generator(seed, part, "batches", device=x.device)
     batches = shuffle_batches(len(x), batch_size, rng, x.device)
     return epochs(
         network, x, batches, objective, settings, seed=derive_seed(seed, part), purpose="detect"
@@ -256,7 +256,7 @@ class _Consistency:
     ) -> None:
         self.network, self.x, self.tuning = network, x, tuning
         self.augment = make_augmentation(augmentation, x)
-        self.rng = torch_generator(seed, "second view")
+        self.rng = torch_generator(seed, "second view", device=x.device)
         self.epoch = 0
         self.averaged: Tensor | None = None
 
