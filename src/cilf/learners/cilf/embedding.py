@@ -14,12 +14,12 @@ from cilf.core.parameters import Part
 from cilf.core.random import torch_generator
 from cilf.errors import BadConfig
 from cilf.learners.cilf import losses
-from cilf.learners.cilf.patches import PatchDictionary
-from cilf.learners.cilf.window import compute_views, learn_patches
 from cilf.nn import training
 from cilf.nn.network import Network, embed
+from cilf.nn.patches import PatchDictionary
 from cilf.nn.prototypes import anneal, class_means
 from cilf.nn.training import Training
+from cilf.nn.views import compute_views, learn_patches
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
