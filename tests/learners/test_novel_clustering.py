@@ -68,6 +68,13 @@ def test_no_more_classes_than_k_max() -> None:
     assert set(detect(window, k_max=2).curve) == {1, 2}
 
 
+def test_without_k_max_the_window_decides_how_many_are_tried() -> None:
+    window = around((0, 30), (30, 30), (-30, 60), n=500)
+    assert max(detect(window).curve) == 10
+    assert max(detect(window, cluster_all=True).curve) == 10
+    assert max(detect(window[:100]).curve) == 7
+
+
 def test_all_instances_can_be_clustered_and_a_cluster_be_novel_by_majority() -> None:
     window = around((-5, 0), (5, 0), (0, 30))
     # The threshold lies inside of the novel cluster: most of its instances are above.

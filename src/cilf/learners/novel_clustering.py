@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from cilf.clustering import novel_clusters
+from cilf.clustering.evidence import counts_to_try
 from cilf.core import Detection, validation
 from cilf.core.parameters import Part
 from cilf.core.types import Array, Bools, Floats, Ints
@@ -34,8 +35,10 @@ class NovelClustering(Part):
 
     Parameters
     ----------
-    k_max : int, default=8
-        Largest number of novel classes that is tried in one window.
+    k_max : int or None, default=None
+        Largest number of novel classes that is tried in one window. None takes a quarter of the
+        root of the window's size, from 8 to 32. No more than one class for every 16 instances,
+        plus one, is tried.
     least_silhouette : float, default=0.25
         Silhouette that a split must exceed; otherwise the novel instances are one cluster.
     cluster_all : bool, default=False
@@ -44,12 +47,12 @@ class NovelClustering(Part):
     """
 
     domains: ClassVar[Mapping[str, validation.Check]] = {
-        "k_max": validation.whole(1),
+        "k_max": validation.optional(validation.whole(1)),
         "least_silhouette": validation.in_range(-1.0, 1.0),
         "cluster_all": validation.flag,
     }
 
-    k_max: int = 8
+    k_max: int | None = None
     least_silhouette: float = 0.25
     cluster_all: bool = False
 
@@ -71,12 +74,13 @@ class NovelClustering(Part):
         self, window: ScoredWindow, n_novel: int | None, n_known: int, rng: torch.Generator
     ) -> novel_clusters.Clustering:
         points = torch.from_numpy(window.points)
+        k_max = max(counts_to_try(self.k_max, len(points)))
         if self.cluster_all:
             return novel_clusters.cluster_window(
-                points, window.is_novel, n_known, n_novel, k_max=self.k_max, generator=rng
+                points, window.is_novel, n_known, n_novel, k_max=k_max, generator=rng
             )
         novel = novel_clusters.take_at_least(n_novel or 0, window.is_novel, window.novelty)
         return novel_clusters.cluster_novel(
             points, novel, n_novel,
-            k_max=self.k_max, least_silhouette=self.least_silhouette, generator=rng,
+            k_max=k_max, least_silhouette=self.least_silhouette, generator=rng,
         )  # fmt: skip

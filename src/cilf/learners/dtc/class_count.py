@@ -52,8 +52,10 @@ class Counting(Part):
     rule : {"average", "accuracy", "silhouette"}, default="average"
         Number that is chosen. "silhouette" takes the one with the best silhouette, "accuracy" the
         one with the best accuracy on known classes, "average" the mean of both.
-    k_max : int, default=8
-        Largest number of novel classes that is tried in one window.
+    k_max : int or None, default=None
+        Largest number of novel classes that is tried in one window. None takes a quarter of the
+        root of the window's size, from 8 to 32. No more than one class for every 16 instances,
+        plus one, is tried.
     tie : float, default=0.15
         Difference from the best accuracy up to which an accuracy counts as the best.
     anchor_share : float, default=0.6
@@ -66,12 +68,13 @@ class Counting(Part):
 
     domains: ClassVar[Mapping[str, validation.Check]] = {
         "rule": validation.among(RULES),
-        **dict.fromkeys(["k_max", "n_splits"], validation.whole(1)),
+        "k_max": validation.optional(validation.whole(1)),
+        "n_splits": validation.whole(1),
         **dict.fromkeys(["tie", "anchor_share", "least_ratio"], validation.in_range(0.0, 1.0)),
     }
 
     rule: str = AVERAGE
-    k_max: int = 8
+    k_max: int | None = None
     tie: float = 0.15
     anchor_share: float = 0.6
     n_splits: int = 3

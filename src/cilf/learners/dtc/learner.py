@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cilf.clustering.evidence import counts_to_try
 from cilf.clustering.kmeans import fill_empty
 from cilf.clustering.novel_clusters import novel_shares
 from cilf.core import Detection, validation
@@ -96,7 +97,7 @@ class DTC(ClassifierLearner):
     def _count(self, features: Tensor, n_novel: int | None) -> tuple[int, dict[int, float]]:
         """Number of clusters of a window with its known classes, and the score of each number."""
         n_known = len(self._classes)
-        tried = range(self.counting.k_max + 1) if n_novel is None else [n_novel]
+        tried = counts_to_try(self.counting.k_max, len(features)) if n_novel is None else [n_novel]
         labelled = self._memory.combine(self._calibration.X, self._calibration.y)
         reduce = deep_clustering.principal_head(features, n_known + max(tried))
         with torch.no_grad():
