@@ -30,6 +30,8 @@ class Evidence:
     held_out_labels: Tensor  # (m,)
     curve: Mapping[int, float]  # validity of each clustering
     generator: torch.Generator
+    is_marked: Tensor | None = None  # (n,) what a detector calls novel; None: all
+    held_out_is_marked: Tensor | None = None  # (m,)
 
 
 class CountRule(Part, ABC):

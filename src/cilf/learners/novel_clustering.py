@@ -18,6 +18,8 @@ from cilf.clustering.evidence import counts_to_try
 from cilf.core import Detection, validation
 from cilf.core.parameters import Part
 from cilf.core.types import Array, Bools, Floats, Ints
+from cilf.errors import BadConfig
+from cilf.learners.shared_space import OWN, SHARED, SPACES, SharedSpace
 
 
 class ScoredWindow(NamedTuple):
@@ -44,30 +46,54 @@ class NovelClustering(Part):
     cluster_all : bool, default=False
         Whether known and novel instances are clustered together. A cluster whose members are
         mostly novel is then a novel class.
+    space : {"own", "shared"}, default="own"
+        Space that is clustered. "own" is the vectors of the learner, split by the silhouette.
+        "shared" clusters and counts the novel instances as CILF does, in its space, beside the
+        centres of the known classes. An instance that is nearest to a known centre is then known.
+        ``least_silhouette`` has no effect, and ``cluster_all`` is refused.
     """
 
     domains: ClassVar[Mapping[str, validation.Check]] = {
         "k_max": validation.optional(validation.whole(1)),
         "least_silhouette": validation.in_range(-1.0, 1.0),
         "cluster_all": validation.flag,
+        "space": validation.among(SPACES),
     }
 
     k_max: int | None = None
     least_silhouette: float = 0.25
     cluster_all: bool = False
+    space: str = OWN
+
+    def check_together(self, within: str) -> None:
+        if self.cluster_all and self.space == SHARED:
+            raise BadConfig(
+                f"{within}cluster_all is True and {within}space is 'shared', which clusters novel "
+                f"instances only: set {within}cluster_all=False, or {within}space='own'."
+            )
 
     def detect(
-        self, window: ScoredWindow, n_novel: int | None, classes: Array, rng: torch.Generator
+        self,
+        window: ScoredWindow,
+        n_novel: int | None,
+        classes: Array,
+        rng: torch.Generator,
+        shared: SharedSpace,
     ) -> Detection:
         """Cluster the novel instances of a window; ``classes`` are the known ones."""
-        cluster, curve = self._cluster(window, n_novel, len(classes), rng)
+        points = window.points
+        if self.space == SHARED:
+            marked = novel_clusters.take_at_least(n_novel or 0, window.is_novel, window.novelty)
+            (cluster, curve), points = shared.cluster(marked, n_novel, self.k_max, rng)
+        else:
+            cluster, curve = self._cluster(window, n_novel, len(classes), rng)
         return Detection(
             novelty=window.novelty.astype(np.float32),
             label=classes[window.label],
             cluster=cluster,
             n_novel=int(cluster.max()) + 1,
             curve=curve,
-            embedding=window.points,
+            embedding=points,
         )
 
     def _cluster(

@@ -33,8 +33,8 @@ class Space:
         labels: Tensor,
         window: Sequence[Tensor],
         *,
-        size: int,
-        whitening: float,
+        size: int = 64,
+        whitening: float = 0.5,
     ) -> Space:
         """The space for a window, from the views of it and of labelled known instances.
 

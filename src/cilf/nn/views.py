@@ -6,38 +6,56 @@ layer earlier keep some of it, and the inputs keep all.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
-from cilf.nn.network import Network, backbone_features
+from cilf.core.types import Array
+from cilf.nn.network import Network, as_tensor, backbone_features
 from cilf.nn.patches import PatchDictionary
 
 VIEWS = ["embedding", "features", "inputs"]
 N_PATCHED_IMAGES = 4000  # that patches are learned from
+
+Scale = Callable[[Tensor], Tensor]  # standardises raw inputs
+Views = Callable[[Array], list[Tensor]]  # instances in each view
 
 
 @torch.no_grad()
 def compute_views(
     network: Network, patches: PatchDictionary | None, x: Tensor, batch_size: int = 512
 ) -> list[Tensor]:
-    """Instances in each of ``VIEWS``, with the network in evaluation mode.
-
-    The view of the inputs does not depend on labels. It holds the strengths of patches in an image,
-    or the scaled vector.
-    """
+    """Instances in each of ``VIEWS``, with the network in evaluation mode."""
     features = backbone_features(network, x, batch_size)
-    scaled = [network.scale(batch) for batch in torch.split(x, batch_size)]
-    inputs = torch.cat(scaled if patches is None else [patches(batch) for batch in scaled])
+    inputs = view_inputs(network.scale, patches, x, batch_size)
     return [network.embedding(features), features, inputs]
 
 
-def learn_patches(
-    network: Network, x: Tensor, generator: torch.Generator
-) -> PatchDictionary | None:
+def view_inputs(
+    scale: Scale, patches: PatchDictionary | None, x: Tensor, batch_size: int = 512
+) -> Tensor:
+    """The strengths of patches in each image, or each scaled vector. Labels play no part."""
+    scaled = [scale(batch) for batch in torch.split(x, batch_size)]
+    return torch.cat(scaled if patches is None else [patches(batch) for batch in scaled])
+
+
+def learn_patches(scale: Scale, x: Tensor, generator: torch.Generator) -> PatchDictionary | None:
     """Learn the typical patches of images from a sample of them. None for vectors."""
     if x.ndim != 4:
         return None
-    patches = PatchDictionary(tuple(x.shape[1:])).to(network.device)
+    patches = PatchDictionary(tuple(x.shape[1:])).to(x.device)
     some = torch.randperm(len(x), generator=generator)[:N_PATCHED_IMAGES].to(x.device)
-    patches.learn(network.scale(x[some]), generator)
+    patches.learn(scale(x[some]), generator)
     return patches
+
+
+def learn_views(
+    network: Network, X: Array, generator: torch.Generator, *, inputs_only: bool
+) -> Views:
+    """The views by a trained network, with the typical patches of these instances."""
+    device = network.device
+    patches = learn_patches(network.scale, as_tensor(X, device), generator)
+    if inputs_only:
+        return lambda X: [view_inputs(network.scale, patches, as_tensor(X, device))]
+    return lambda X: compute_views(network, patches, as_tensor(X, device))

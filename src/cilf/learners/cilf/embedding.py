@@ -118,7 +118,7 @@ def fit_embedding(
     x, y = labelled
     generator = torch_generator(seed, "fit")
     network.standardise(x)
-    patches = learn_patches(network, x, torch_generator(seed, "inputs"))
+    patches = learn_patches(network.scale, x, torch_generator(seed, "inputs"))
     prototypes, _ = class_means(embed(network, x), y, int(y.max()) + 1)
 
     def objective(z: Tensor, rows: Tensor) -> Tensor:
