@@ -76,7 +76,7 @@ class SharedSpace:
         labelled = memory.combine(lacking.X, lacking.y)
         if len(labelled) == 0:
             raise BadConfig(
-                "clustering.space is 'shared', which needs labelled instances, and the learner "
-                "keeps none: raise memory_size or calibration_size, or give 'own'."
+                "space is 'shared', which needs labelled instances, and the learner keeps none: "
+                "raise memory_size or calibration_size, or give 'own'."
             )
         return labelled, held_out if len(held_out) else labelled
