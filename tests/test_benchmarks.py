@@ -9,9 +9,13 @@ from pathlib import Path
 import pytest
 
 from cilf.benchmark import read_grid
+from cilf.benchmark.grid import cell_key
+from cilf.benchmark.paper.items import ITEMS
+from cilf.benchmark.paper.setup import Setup
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 GRIDS = sorted(path.name for path in FOLDER.glob("*.toml"))
+TUNING = ("study.toml", "budgets.toml")
 SCRIPTS = sorted(path.name for path in FOLDER.glob("*.py"))
 
 
@@ -40,3 +44,19 @@ def test_the_page_links_every_grid_script_and_record() -> None:
     records = {f"results/{path.name}" for path in (FOLDER / "results").glob("*.json")}
     assert {*GRIDS, *SCRIPTS, *records} <= links
     assert [link for link in links if not (FOLDER / link).exists()] == []
+
+
+def test_the_grid_of_the_tables_has_the_cells_of_the_paper() -> None:
+    setup, tables = Setup("cpu"), [f"table{number}" for number in range(2, 6)]
+    wanted = {
+        cell_key(cell.config(setup, seed))
+        for name in tables
+        for cell in ITEMS[name].cells(setup)
+        for seed in setup.all_seeds
+    }
+    assert {cell.key for cell in read_grid(FOLDER / "tables.toml").cells()} == wanted
+
+
+@pytest.mark.parametrize("name", sorted({*GRIDS} - {*TUNING}))
+def test_grids_that_report_have_seeds_that_nothing_was_tuned_on(name: str) -> None:
+    assert all(cell.config.seed >= 1000 for cell in read_grid(FOLDER / name).cells())
