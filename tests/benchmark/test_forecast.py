@@ -90,20 +90,24 @@ def test_a_speed_is_measured_without_a_trace(shape: tuple[int, ...], backbone: s
     assert torch.equal(torch.get_rng_state(), state)
 
 
-def test_a_batch_grows_until_it_takes_long_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("images_per_second", "batch_size", "size"), [(20, 64, 20), (2000, 64, 64), (2, 64, 8)]
+)
+def test_a_batch_is_as_in_training_unless_it_would_take_too_long(
+    monkeypatch: pytest.MonkeyPatch, images_per_second: int, batch_size: int, size: int
+) -> None:
     timed: list[int] = []
 
-    def time_batch(network: Any, shape: Any, training: Training, size: int) -> float:
+    def time_batch(
+        network: Any, shape: Any, training: Training, size: int, least_seconds: float
+    ) -> float:
         timed.append(size)
-        return size / 100
+        return size / images_per_second
 
     monkeypatch.setattr(forecast, "_time_batch", time_batch)
     network = make_network(
         "mlp", (5,), embedding_size=2, width=2, seed=0, device=torch.device("cpu")
     )
-    assert measure_speed(network, (5,), Training(batch_size=64)) == pytest.approx(100)
-    assert timed == [8, 16, 32]
-    assert measure_speed(network, (5,), Training(batch_size=20)) == pytest.approx(100)
-    assert timed[3:] == [8, 16, 20]
-    assert measure_speed(network, (5,), Training(batch_size=1)) == pytest.approx(100)
-    assert timed[6:] == [1]
+    found = measure_speed(network, (5,), Training(batch_size=batch_size))
+    assert found == pytest.approx(images_per_second)
+    assert timed == [8, size]

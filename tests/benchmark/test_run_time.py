@@ -39,6 +39,8 @@ def test_a_learner_without_a_time_is_expected_to_take_what_others_do() -> None:
     assert run_time.estimate(config("cpe")) == 4.0
     run_time.add(config("dtc"), 12.0)
     assert run_time.estimate(config("cpe")) == 7.0
+    run_time.add(config("joint"), 1000.0)
+    assert run_time.estimate(config("cpe")) == 12.0
 
 
 def test_another_scale_is_another_cost() -> None:

@@ -23,9 +23,10 @@ from cilf.learners import Joint
 from cilf.nn.network import Network, as_tensor, make_network, resolve_device
 from cilf.nn.training import Training, epochs
 
-FIRST_SIZE = 8  # images of the first batch that is timed; it is doubled until it takes long enough
-LONG_ENOUGH = 0.3  # seconds of a batch
-N_TIMED = 2  # batches of each size, after one that warms up
+FIRST_SIZE = 8  # images of the batch that tells how long a batch takes
+LONGEST_BATCH = 1.0  # seconds
+MEASURED = 1.0  # seconds of training that are timed, or one batch
+MOST_BATCHES = 1000
 EMBEDDING_SIZE = 64
 N_SOME = 2  # instances that tell whether a frozen network runs before the learner
 
@@ -139,20 +140,19 @@ def _key(*values: Any) -> str:
 def measure_speed(network: Network, shape: tuple[int, ...], training: Training) -> float:
     """Images per second that this network is trained on, in one thread, as workers have it.
 
-    Batches of made-up images are doubled until one takes long enough, or is as large as in
-    training.
+    The images are made up. A batch is as large as in training, unless it would take too long.
     """
-    size = min(FIRST_SIZE, training.batch_size)
     with one_thread():
-        while True:
-            seconds = _time_batch(network, shape, training, size)
-            if seconds >= LONG_ENOUGH or size == training.batch_size:
-                return size / seconds
-            size = min(2 * size, training.batch_size)
+        rough = _time_batch(network, shape, training, FIRST_SIZE, least_seconds=0.0)
+        most = max(FIRST_SIZE, int(LONGEST_BATCH * FIRST_SIZE / rough))
+        size = min(training.batch_size, most)
+        return size / _time_batch(network, shape, training, size, least_seconds=MEASURED)
 
 
-def _time_batch(network: Network, shape: tuple[int, ...], training: Training, size: int) -> float:
-    """Seconds of the training on one batch."""
+def _time_batch(
+    network: Network, shape: tuple[int, ...], training: Training, size: int, least_seconds: float
+) -> float:
+    """Mean seconds of the training on one batch, after one to warm up."""
     images = np.random.default_rng(0).integers(0, 256, (size, *shape), dtype=np.uint8)
     x = as_tensor(images, network.device)
     y = torch.arange(size, device=network.device) % EMBEDDING_SIZE
@@ -161,9 +161,10 @@ def _time_batch(network: Network, shape: tuple[int, ...], training: Training, si
         return F.cross_entropy(z, y[rows])
 
     batches = [torch.arange(size, device=network.device)]
-    settings = training.settings(1 + N_TIMED, learning_rate=0.0)
-    at = [
-        time.perf_counter()
-        for _ in epochs(network, x, lambda _: batches, objective, settings, seed=0, purpose="speed")
-    ]
-    return (at[-1] - at[0]) / N_TIMED
+    settings = training.settings(MOST_BATCHES, learning_rate=0.0)
+    ends: list[float] = []
+    for _ in epochs(network, x, lambda _: batches, objective, settings, seed=0, purpose="speed"):
+        ends.append(time.perf_counter())
+        if len(ends) > 1 and ends[-1] - ends[0] >= least_seconds:
+            break
+    return (ends[-1] - ends[0]) / (len(ends) - 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from statistics import median
 
 from cilf.benchmark.config import RunConfig
 from cilf.benchmark.forecast import Forecaster, Speed
@@ -86,7 +87,8 @@ class RunTime:
     def estimate(self, config: RunConfig) -> float | None:
         """The expected seconds of a cell; None if no time is known for its data and scale.
 
-        A learner without a time is expected to take the mean of the others.
+        A learner without a time is expected to take the median of the others: ``joint`` may take a
+        hundred times as long as they do.
         """
         scale, data, learner = _key(config)
         known = (
@@ -94,7 +96,7 @@ class RunTime:
             | dict(self._table.get(scale, {}).get(data, {}))
             | _mean_by_learner(self._seconds, scale, data)
         )
-        return known.get(learner, mean(known.values())) if known else None
+        return known.get(learner, median(known.values())) if known else None
 
 
 def _mean_by_learner(
