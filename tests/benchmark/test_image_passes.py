@@ -49,6 +49,15 @@ def test_every_training_counts(parameters: dict[str, Any], trained: int) -> None
 def test_a_learner_of_everything_trains_on_all_windows_for_as_long_as_others_did() -> None:
     found = count_passes(SIZES, {"epochs": 3, "update_epochs": 2}, keeps_everything=True)
     assert found == pytest.approx(100 * 3 + 160 * (3 + 2) + 240 * (3 + 4) + FORWARDS)
+    warm = {"epochs": 3, "update_epochs": 2, "warm_start": True}
+    found = count_passes(SIZES, warm, keeps_everything=True)
+    assert found == pytest.approx(100 * 3 + 160 * 2 + 240 * 2 + FORWARDS)
+
+
+def test_nothing_is_tuned_where_nothing_is_detected() -> None:
+    parameters = {"epochs": 3, "tuning__warmup_epochs": 5}
+    given, found = (count_passes(SIZES, parameters, detects=detects) for detects in (False, True))
+    assert (given, found) == (100 * 3 + FORWARDS, 100 * 3 + 5 * (60 + 80) + FORWARDS)
 
 
 def test_a_detector_tunes_for_each_number_of_novel_classes() -> None:

@@ -19,7 +19,6 @@ from cilf.benchmark.job import one_thread
 from cilf.core.types import Array
 from cilf.data import Dataset
 from cilf.errors import CilfError
-from cilf.learners import Joint
 from cilf.nn.network import Network, as_tensor, make_network, resolve_device
 from cilf.nn.training import Training, epochs
 
@@ -101,7 +100,12 @@ class Forecaster:
         if learner.features_for(stream.some) is not None:
             return None
         speed = self._find_speed(stream.some.shape[1:], parameters)
-        passes = count_passes(stream.sizes, parameters, keeps_everything=isinstance(learner, Joint))
+        passes = count_passes(
+            stream.sizes,
+            parameters,
+            keeps_everything=learner.takes_all_labels,
+            detects=not config.policy.is_given,
+        )
         return passes / speed.images_per_second
 
     def _find_stream(self, config: RunConfig) -> _StreamFacts:

@@ -38,7 +38,11 @@ class StreamSizes:
 
 
 def count_passes(
-    sizes: StreamSizes, parameters: Mapping[str, Any], *, keeps_everything: bool = False
+    sizes: StreamSizes,
+    parameters: Mapping[str, Any],
+    *,
+    keeps_everything: bool = False,
+    detects: bool = True,
 ) -> float:
     """Count the images that a run passes through its network, forwards and backwards.
 
@@ -53,8 +57,10 @@ def count_passes(
     parameters : mapping
         Parameters of the learner. It does without those that are missing.
     keeps_everything : bool, default=False
-        Whether each update trains on all instances so far, for as many epochs as an incremental
-        learner has trained by then.
+        Whether each update trains on all instances so far; without ``warm_start``, for as many
+        epochs as an incremental learner has trained by then.
+    detects : bool, default=True
+        Whether novel classes are detected, which may train on the window.
 
     >>> sizes = StreamSizes(initial=100, windows=(WindowSize(60, 20),), holdout=30)
     >>> count_passes(sizes, {"epochs": 10, "update_epochs": 5, "memory_size": 40})
@@ -66,10 +72,11 @@ def count_passes(
     labelled = everything = sizes.initial
     for number, window in enumerate(sizes.windows, start=1):
         forwards += window.n + sizes.holdout
-        trained += window.n * count_tuning_epochs(parameters, window.n)
+        trained += window.n * count_tuning_epochs(parameters, window.n) if detects else 0
         everything += window.n
         if keeps_everything:
-            trained += everything * (epochs + number * update_epochs)
+            anew = 0 if parameters.get("warm_start") else epochs + (number - 1) * update_epochs
+            trained += everything * (anew + update_epochs)
         else:
             trained += (window.n_novel + min(memory, labelled)) * update_epochs
         labelled += window.n_novel
