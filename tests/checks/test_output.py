@@ -82,6 +82,18 @@ class FindsNothingOnRequest(Toy):
         return super()._detect(X, max(1, n_novel) if n_novel is not None else None)
 
 
+class ScoresByTheCountFound(Toy):
+    def _detect(self, X, n_novel):
+        found = super()._detect(X, n_novel)
+        return changed(found, novelty=found.novelty + np.float32(found.n_novel))
+
+
+class ScoresByTheCountGiven(Toy):
+    def _detect(self, X, n_novel):
+        found = super()._detect(X, n_novel)
+        return found if n_novel is None else changed(found, novelty=2 * found.novelty)
+
+
 class PredictsByTheBatch(Toy):
     def _predict(self, X):
         means = self._sums / self._counts[:, None]
@@ -111,6 +123,7 @@ BROKEN: dict[str, list[type[Toy]]] = {
     "detection_is_well_formed": [CountsClustersFromOne, SaysNaN, SaysAllAtOnce, CountsInNumpy],
     "embedding_is_well_formed": [EmbedsInDoubles],
     "n_novel_is_respected": [EstimatesWhenTold, FindsNothingOnRequest],
+    "novelty_ignores_n_novel": [ScoresByTheCountFound, ScoresByTheCountGiven],
     "predict_one_by_one": [PredictsByTheBatch],
     "embed_one_by_one": [EmbedsByTheBatch],
     "classes_in_order_of_arrival": [SortsItsClasses],

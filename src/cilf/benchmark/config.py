@@ -101,8 +101,10 @@ class RunConfig(BaseModel):
 
     def make_learner(self) -> Learner:
         """Make the learner from the run's seed, the scale's budgets and the changes."""
-        known = learner_class(self.learner)().get_params()
-        own = {name: value for name, value in self.preset.learner.items() if name in known}
+        learner = learner_class(self.learner)
+        budgets = scales.budgets(self.scale, self.data, learner.name)
+        known = learner().get_params()
+        own = {name: value for name, value in budgets.items() if name in known}
         return make(self.learner, **({"seed": self.seed} | own | self.parameters))
 
     def stream_arguments(self) -> dict[str, Any]:

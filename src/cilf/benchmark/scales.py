@@ -111,6 +111,19 @@ GANS: dict[str, Mapping[str, Any]] = {
     "smoke": _gan(epochs=10, update_epochs=3, latent_size=16),
     "cpu": _gan(epochs=3, update_epochs=1, latent_size=32),
 }
+# Beside the row of a data set: budgets that are meant for one learner alone.
+_PAPER_SMOKE = {"backbone": "convnet", "width": 16, "detector__epochs": 2, "detector__k_max": 4}
+_PAPER_CPU = {"detector__epochs": 5}
+_PAPER_TEN = _PAPER_CPU | {"detector__k_max": 5}  # of ten classes at most three come at once
+OF_LEARNERS: dict[str, dict[str, dict[str, Mapping[str, Any]]]] = {
+    "cilf-paper": {
+        "smoke": {
+            **dict.fromkeys(("digits", "mnist", "cifar10", "cifar50", "cifar100"), _PAPER_SMOKE),
+            ANY: {"detector__epochs": 2},
+        },
+        "cpu": {**dict.fromkeys(("digits", "mnist", "cifar10"), _PAPER_TEN), ANY: _PAPER_CPU},
+    }
+}
 SMALL = ("digits",)  # data sets whose default scale is smoke
 
 
@@ -128,3 +141,15 @@ def setting(scale: str, data: str) -> Setting:
     rows = SCALES[validation.one_of("scale", scale, SCALES)]
     row = rows.get(data, rows[ANY])
     return Setting(row.stream, {**GANS.get(scale, {}), **row.learner})
+
+
+def budgets(scale: str, data: str, learner: str) -> dict[str, Any]:
+    """The budgets of a scale for a data set and the learner of this name.
+
+    >>> budgets("cpu", "mnist", "cilf-paper")["detector__epochs"]
+    5
+    >>> "detector__epochs" in budgets("cpu", "mnist", "cilf")
+    False
+    """
+    rows = OF_LEARNERS.get(learner, {}).get(scale, {})
+    return {**setting(scale, data).learner, **rows.get(data, rows.get(ANY, {}))}

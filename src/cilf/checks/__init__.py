@@ -38,6 +38,7 @@ CHECKS: dict[str, Check] = {
         output.check_detection_is_well_formed,
         output.check_embedding_is_well_formed,
         output.check_n_novel_is_respected,
+        output.check_novelty_ignores_n_novel,
         output.check_predict_one_by_one,
         output.check_embed_one_by_one,
         output.check_classes_in_order_of_arrival,

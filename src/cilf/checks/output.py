@@ -91,6 +91,17 @@ def check_n_novel_is_respected(learner: Learner) -> None:
 
 
 @check
+def check_novelty_ignores_n_novel(learner: Learner) -> None:
+    """The novelty of an instance is the same whatever number of novel classes is found or given."""
+    X = task().window.X
+    learner = fit_copy(learner)
+    found = learner.detect(X).novelty
+    for k in (0, 1, 3):
+        same = np.allclose(found, learner.detect(X, n_novel=k).novelty)
+        require(same, f"novelty is another one if n_novel={k} is given")
+
+
+@check
 def check_predict_one_by_one(learner: Learner) -> None:
     """An instance gets the same label alone and in a batch."""
     learner, X = fit_copy(learner), task().fresh.X

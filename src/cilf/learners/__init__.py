@@ -14,7 +14,7 @@ from cilf.errors import BadInput
 from cilf.learners import persistence, plugins
 from cilf.learners.base import Learner
 from cilf.learners.cfo import CFO
-from cilf.learners.cilf import CILF, Joint
+from cilf.learners.cilf import CILF, CILFPaper, Joint
 from cilf.learners.cpe import CPE
 from cilf.learners.den import DEN
 from cilf.learners.dnn_base import DNNBase
@@ -40,6 +40,7 @@ __all__ = [
     "LACUSVM",
     "LEARNERS",
     "ODIN",
+    "CILFPaper",
     "DNNBase",
     "IForest",
     "IMMMean",
@@ -58,6 +59,7 @@ LEARNERS: dict[str, type[Learner]] = {
     learner.name: learner
     for learner in (
         CILF,
+        CILFPaper,
         IForest,
         OneSVM,
         LACUSVM,

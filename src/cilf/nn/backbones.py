@@ -91,6 +91,7 @@ BACKBONES: dict[str, Callable[..., nn.Module]] = {
     "convnet": convnet,
     "resnet18": resnet18,
 }
+IMAGE_BACKBONES = ("convnet", "resnet18")  # those that take no vectors
 
 
 def make_backbone(

@@ -49,7 +49,7 @@ def test_weights_queries_and_seconds_are_plotted_from_the_records(
     few_digits: Path, tmp_path: Path, keep_run: Any
 ) -> None:
     """One run stands for each cell: what is read from it is known."""
-    setup = Setup("smoke", data=(str(few_digits),), learners=("cilf",))
+    setup = Setup("smoke", data=(str(few_digits),), learners=("cilf", "cilf-paper"))
     run = Run.read(keep_run(setup, "iforest", 0))
     seconds = sum(record.seconds_update for record in run.records)
     expected = {"figure9": 7 * 2 * 5, "figure10": 2 * 9, "figure11": 2}
@@ -65,7 +65,8 @@ def test_weights_queries_and_seconds_are_plotted_from_the_records(
     assert {row["lambda1"] for row in weights} == {"0.01", "1.0", "100.0"}
 
 
-def test_only_cilf_has_weights_to_vary() -> None:
+def test_the_weights_of_the_papers_cilf_are_varied() -> None:
     cells = ITEMS["figure10"].cells(Setup("smoke", own=("mine.py:Mine",)))
-    assert {cell.learner for cell in cells} == {"cilf"}
-    assert cells[0] == Cell("cilf", "digits", "single", 1.0, ((LAMBDA1, 0.01), (LAMBDA2, 0.01)))
+    assert {cell.learner for cell in cells} == {"cilf-paper"}
+    weights = ((LAMBDA1, 0.01), (LAMBDA2, 0.01))
+    assert cells[0] == Cell("cilf-paper", "digits", "single", 1.0, weights)

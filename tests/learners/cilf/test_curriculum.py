@@ -15,7 +15,8 @@ from cilf.clustering.kmeans import Clusters
 from cilf.core.types import Array
 from cilf.learners.cilf import curriculum
 from cilf.learners.cilf.curriculum import CurriculumDetector, PseudoLabelled
-from cilf.learners.cilf.embedding import Labelled
+from cilf.learners.cilf.embedding import Labelled, Loss
+from cilf.nn.network import as_tensor
 
 QUICK = CurriculumDetector(epochs=2, steps=3, k_max=3, pace_every=2)
 
@@ -27,7 +28,20 @@ def with_detector(fitted: CILF, **changes: Any) -> CILF:
 def test_the_curve_has_every_count_that_was_tuned_for(fitted: CILF, window: Array) -> None:
     found = with_detector(fitted).detect(window)
     assert sorted(found.curve) == [0, 1, 2, 3]
-    assert np.array_equal(found.is_novel, found.novelty > 0)
+
+
+@pytest.mark.parametrize("n_novel", [0, 1, 3, 5])
+def test_novelty_is_the_same_whatever_number_is_given(
+    n_novel: int, fitted: CILF, window: Array
+) -> None:
+    learner = with_detector(fitted)
+    assert np.array_equal(learner.detect(window, n_novel).novelty, learner.detect(window).novelty)
+
+
+def test_no_novel_class_is_tuned_for_like_any_other_number(fitted: CILF, window: Array) -> None:
+    tuned = with_detector(fitted).detect(window, n_novel=0)
+    assert not tuned.is_novel.any()
+    assert not np.allclose(tuned.embedding, fitted.embed(window), atol=1e-3)
 
 
 def test_tuning_leaves_the_learner_and_changes_the_copy(fitted: CILF, window: Array) -> None:
@@ -51,6 +65,62 @@ def test_each_parameter_changes_the_tuning(
     usual = with_detector(fitted).detect(window, n_novel=2)
     changed = with_detector(fitted, **change).detect(window, n_novel=2)
     assert not np.allclose(usual.embedding, changed.embedding, atol=1e-5)
+
+
+def measured_prototypes(
+    fitted: CILF, window: Array, monkeypatch: pytest.MonkeyPatch, **changes: Any
+) -> list[Tensor]:
+    """The prototypes of each batch of the tuning for two novel classes."""
+    seen: list[Tensor] = []
+    measure = Loss.measure
+
+    def spy(self: Loss, z: Tensor, y: Tensor, prototypes: Tensor, *rest: Any) -> Tensor:
+        seen.append(prototypes)
+        return measure(self, z, y, prototypes, *rest)
+
+    monkeypatch.setattr(Loss, "measure", spy)
+    learner = with_detector(fitted, **changes)
+    x = as_tensor(window, learner._network.device)
+    learner.detector._tune(x, 2, learner._model(), seed=0)
+    return seen
+
+
+def test_the_loss_starts_from_the_prototypes_of_the_weighted_kmeans(
+    fitted: CILF, window: Array, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = measured_prototypes(fitted, window, monkeypatch)[0]
+    z, known = torch.from_numpy(fitted.embed(window)), fitted._centres[0]
+    weights = curriculum.weigh_by_confusion(z, known, fitted.loss.alpha, QUICK.gamma)
+    nearest = torch.cdist(z, first).argmin(1)
+    for label, prototype in enumerate(first):
+        own = weights * (nearest == label)
+        mean = (own[:, None] * z).sum(0) / own.sum()
+        expected = mean if label >= len(known) else 0.8 * known[label] + 0.2 * mean
+        assert torch.allclose(prototype, expected, atol=1e-3)
+
+
+def test_batches_follow_the_window_unless_their_number_is_given(
+    fitted: CILF, window: Array, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = measured_prototypes(fitted, window, monkeypatch, steps=None, epochs=1)
+    assert len(usual) == 3 * QUICK.pace_every  # 75 instances fill two batches of 64
+    assert QUICK.replace(steps=None)._count_steps(1000, 64) == 16
+    assert QUICK.replace(steps=7)._count_steps(1000, 64) == 7
+
+
+def test_the_pace_starts_afresh_in_every_epoch(
+    fitted: CILF, window: Array, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shares: list[int] = []
+    draw = PseudoLabelled.draw_batch
+
+    def spy(self: PseudoLabelled, easy: Tensor, *rest: Any) -> Tensor:
+        shares.append(len(easy))
+        return draw(self, easy, *rest)
+
+    monkeypatch.setattr(PseudoLabelled, "draw_batch", spy)
+    measured_prototypes(fitted, window, monkeypatch, steps=3, pace_every=1, epochs=2)
+    assert shares == [15, 45, 75] * 2
 
 
 def test_confusion_weights_by_hand() -> None:
@@ -103,15 +173,15 @@ def test_without_a_memory_nothing_is_replayed() -> None:
     assert len(rows) == 5
 
 
-def test_known_centres_follow_the_memory_and_novel_ones_the_window() -> None:
+def test_known_centres_follow_the_memory_and_novel_ones_are_annealed() -> None:
     replayed = pool(5.0, 7.0)
     moved = replayed.move_centres(replayed.x, column(0.0, 10.0), beta=0.5)
-    assert moved.tolist() == [[6.0], [9.0]]
+    assert moved.tolist() == [[6.0], [9.5]]
 
 
-def test_without_a_memory_known_centres_are_annealed_towards_the_window() -> None:
+def test_without_a_memory_all_centres_are_annealed_towards_the_window() -> None:
     alone = pool()
-    assert alone.move_centres(alone.x, column(0.0, 10.0), beta=0.5).tolist() == [[0.5], [9.0]]
+    assert alone.move_centres(alone.x, column(0.0, 10.0), beta=0.5).tolist() == [[0.5], [9.5]]
 
 
 def test_only_the_window_is_relabelled() -> None:

@@ -5,7 +5,12 @@ import torch
 from torch import Tensor
 
 from cilf.clustering.kmeans import Clusters
-from cilf.learners.cilf.decision import decide, measure_novelty, novelty_threshold
+from cilf.learners.cilf.decision import (
+    average_novelty,
+    decide,
+    measure_novelty,
+    novelty_threshold,
+)
 
 
 def clusters(centres: list[float], n_known: int) -> Clusters:
@@ -26,6 +31,16 @@ def test_without_novel_centres_novelty_is_the_distance_from_known_ones() -> None
         1.0,
         1.0,
     ]
+
+
+def test_novelty_is_averaged_over_the_clusterings_with_novel_centres() -> None:
+    points = {k: torch.tensor([[4.0], [9.0]]) for k in range(3)}
+    found = {
+        0: clusters([0.0], 1),
+        1: clusters([0.0, 10.0], 1),
+        2: clusters([0.0, 10.0, 5.0], 1),
+    }
+    assert average_novelty(points, found).tolist() == [(-2 + 3) / 2, (8 + 8) / 2]
 
 
 @pytest.mark.parametrize("share", [0.01, 0.05, 0.2])

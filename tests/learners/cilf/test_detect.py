@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from cilf import CILF
 from cilf.core import Detection
+from cilf.core.random import derive_seed
 from cilf.core.types import Array
+from cilf.nn.network import as_tensor
 
 Digits = Callable[..., tuple[Array, Array]]
 
@@ -70,6 +73,13 @@ def test_more_false_alarms_miss_less(fitted: CILF, window: Array) -> None:
     assert np.array_equal(few.novelty, many.novelty)
 
 
+@pytest.mark.parametrize("n_novel", [0, 1, 3, 9])
+def test_novelty_is_the_same_whatever_number_is_given(
+    n_novel: int, fitted: CILF, window: Array
+) -> None:
+    assert np.array_equal(fitted.detect(window, n_novel).novelty, fitted.detect(window).novelty)
+
+
 def test_strict_holds_the_share_where_classes_overlap(fitted: CILF, digits: Digits) -> None:
     known = digits(range(3), 60, 60)[0]  # nothing is novel, and three centres are asked for
     loose = detect(fitted, known, 3, false_novel=0.02)
@@ -82,7 +92,11 @@ def test_without_held_out_instances_the_nearest_centre_decides(
 ) -> None:
     learner = CILF(epochs=2, calibration_size=0).fit(*digits(range(3), 0, 45))
     found = learner.detect(window, n_novel=2)
-    assert np.array_equal(found.is_novel, found.novelty > 0)
+    model = learner._model()
+    placed = learner.detector._transform(as_tensor(window, learner._network.device), model)
+    seed = derive_seed(learner.seed, "detect", 0)
+    clusters = placed.cluster(2, torch.Generator().manual_seed(seed))
+    assert np.array_equal(found.is_novel, clusters.assignment.numpy() >= clusters.n_known)
 
 
 def test_detection_works_without_a_memory(fitted: CILF, window: Array, digits: Digits) -> None:

@@ -80,13 +80,13 @@ def query_curves() -> Item:
 
 
 def weight_heatmaps() -> Item:
-    """Plot AUROC for each pair of λ1 and λ2, with a panel for each scenario."""
+    """Plot AUROC of ``cilf-paper`` for each pair of λ1 and λ2, with a panel for each scenario."""
 
     def cells(setup: Setup) -> list[Cell]:
         weights = SMOKE_LAMBDAS if setup.scale == "smoke" else LAMBDAS
         return [
             Cell(learner, data, scenario, parameters=((LAMBDA1, one), (LAMBDA2, two)))
-            for learner in setup.paper_learners_for(["cilf"])  # no other has these weights
+            for learner in setup.paper_learners_for(["cilf-paper"])  # its detection has them too
             for data in setup.data_for(["cifar10"])
             for scenario in (SINGLE, MULTIPLE)
             for one in weights
@@ -96,7 +96,8 @@ def weight_heatmaps() -> Item:
     return Item(
         "AUROC by the weights λ1 and λ2",
         "λ1 weighs the loss that separates classes, λ2 the loss that keeps the prototypes of known "
-        "classes in place. Where neighbours have one colour, the choice matters little.",
+        "classes in place, in the detection and in the update of cilf-paper. Where neighbours have "
+        "one colour, the choice matters little.",
         partial(_write_by_data, _plot_weight_heatmaps),
         cells,
     )

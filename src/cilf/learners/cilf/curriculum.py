@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
@@ -18,13 +19,16 @@ from cilf.clustering.validity_curve import Curvature
 from cilf.core import validation
 from cilf.core.distances import squared_distances
 from cilf.core.parameters import Part
-from cilf.learners.cilf.decision import NEAREST_CENTRE, decide
+from cilf.core.random import torch_generator
+from cilf.learners.cilf.decision import NEAREST_CENTRE, average_novelty, decide
 from cilf.learners.cilf.detect import DetectorResult, Model
 from cilf.learners.cilf.embedding import Labelled
 from cilf.learners.cilf.losses import prototype_logits
 from cilf.nn import training
 from cilf.nn.network import Network, embed
 from cilf.nn.prototypes import anneal, class_means
+
+N_SHARES = 3  # of the window, from which batches are drawn one after another: 0.2, 0.6, 1
 
 
 class TunedWindow(NamedTuple):
@@ -44,9 +48,10 @@ class CurriculumDetector(Part):
 
     Parameters
     ----------
-    k_max : int, default=8
-        Largest number of novel classes to look for in one window. No more than one
-        class for every 16 instances, plus one, is tried.
+    k_max : int or None, default=None
+        Largest number of novel classes to look for in one window. None follows the size of the
+        window: a quarter of its root, from 8 to 32. No more than one class for every 16 instances,
+        plus one, is tried.
     count : CountRule, default=Curvature()
         Rule for the number of novel classes, one of ``COUNT_RULES``.
     gamma : float, default=0.8
@@ -61,8 +66,10 @@ class CurriculumDetector(Part):
         Number of batches after which it grows.
     epochs : int, default=20
         Number of rounds of tuning. Pseudo-labels and prototypes are refreshed after each.
-    steps : int, default=20
-        Number of batches in a round.
+    steps : int or None, default=None
+        Number of batches in a round. None follows the size of the window: as many batches as hold
+        every instance once, and at least ``3 * pace_every``, so that the last ones are drawn from
+        the whole window.
     learning_rate : float, default=0.01
         Learning rate of the tuning.
     replay_size : int, default=0
@@ -70,7 +77,8 @@ class CurriculumDetector(Part):
     """
 
     domains: ClassVar[Mapping[str, validation.Check]] = {
-        **dict.fromkeys(["k_max", "pace_every", "steps"], validation.whole(1)),
+        **dict.fromkeys(["k_max", "steps"], validation.optional(validation.whole(1))),
+        "pace_every": validation.whole(1),
         **dict.fromkeys(["epochs", "replay_size"], validation.whole(0)),
         "gamma": validation.in_range(0.0, 1.0),
         "pace_start": validation.in_range(1e-6, 1.0),
@@ -79,61 +87,50 @@ class CurriculumDetector(Part):
     }
     alternatives: ClassVar[Mapping[str, Mapping[str, type[Part]]]] = {"count": COUNT_RULES}
 
-    k_max: int = 8
+    k_max: int | None = None
     count: CountRule = Curvature()
     gamma: float = 0.8
     pace_start: float = 0.2
     pace_growth: float = 3.0
     pace_every: int = 10
     epochs: int = 20
-    steps: int = 20
+    steps: int | None = None
     learning_rate: float = 0.01
     replay_size: int = 0
 
     def detect(self, x: Tensor, n_novel: int | None, model: Model, seed: int) -> DetectorResult:
         """Find the novel classes of a window. Estimate their number if ``n_novel`` is None."""
-        generator = torch.Generator().manual_seed(seed)
-        counts = counts_to_try(self.k_max, len(x)) if n_novel is None else [n_novel]
-        clusterings = self._cluster(x, counts, model, generator)
-        tuned = {k: self._tune(x, clusterings[k], model, generator, seed) for k in counts}
+        counts = counts_to_try(self.k_max, len(x))
+        tuned = {k: self._tune(x, k, model, seed) for k in counts}
+        evidence = _gather_evidence(tuned, model.held_out, torch_generator(seed, "count"))
+        novelty = average_novelty(evidence.points, evidence.clusterings)
         curve: Mapping[int, float] = {}
         if n_novel is None:
-            evidence = _gather_evidence(tuned, model.held_out, generator)
             n_novel, curve = len(self.count.find_centres(evidence)), evidence.curve
+        elif n_novel not in tuned:
+            tuned[n_novel] = self._tune(x, n_novel, model, seed)
         points, clusters, _ = tuned[n_novel]
-        return DetectorResult(decide(points, clusters, NEAREST_CENTRE), n_novel, curve, points)
-
-    def _cluster(
-        self, x: Tensor, counts: Iterable[int], model: Model, generator: torch.Generator
-    ) -> dict[int, Clusters]:
-        """Semi-supervised k-means in the embedding, in which confusing instances weigh less."""
-        z = embed(model.embedding.network, x)
-        weights, beta = self._weigh(z, model), model.loss.beta
-        known = model.embedding.prototypes
-        return {
-            k: semi_supervised_kmeans(z, known, k, generator=generator, beta=beta, weights=weights)
-            for k in counts
-        }
+        decision = decide(points, clusters, NEAREST_CENTRE)
+        return DetectorResult(decision, novelty, n_novel, curve, points)
 
     def _weigh(self, z: Tensor, model: Model) -> Tensor:
         prototypes = model.embedding.prototypes
         return weigh_by_confusion(z, prototypes, model.loss.alpha, self.gamma)
 
-    def _tune(
-        self, x: Tensor, clusters: Clusters, model: Model, generator: torch.Generator, seed: int
-    ) -> TunedWindow:
+    def _tune(self, x: Tensor, n_novel: int, model: Model, seed: int) -> TunedWindow:
         """Train a copy of the network on pseudo-labels, from easy to hard."""
+        generator = torch_generator(seed, "curriculum", n_novel)
         network, known = copy.deepcopy(model.embedding.network), model.embedding.prototypes
-        z = embed(network, x)
-        if self.epochs == 0 or len(clusters.novel) == 0:
-            return TunedWindow(z, clusters, network)
+        z, beta = embed(network, x), model.loss.beta
+        weights = self._weigh(z, model)
+        clusters = semi_supervised_kmeans(
+            z, known, n_novel, generator=generator, beta=beta, weights=weights
+        )
         pool = PseudoLabelled.combine(x, clusters, model.memory if self.replay_size else None)
-        centres, ranks = clusters.centres, rank_easiness(self._weigh(z, model))
-        novel, _ = class_means(z, clusters.assignment, len(centres))
-        prototypes = torch.cat([known, novel[clusters.n_known :]])
+        prototypes, ranks = clusters.centres, rank_easiness(weights)
 
-        def batches(epoch: int) -> Iterable[Tensor]:
-            for step in range(epoch * self.steps, (epoch + 1) * self.steps):
+        def batches(_: int) -> Iterable[Tensor]:
+            for step in range(self._count_steps(len(x), model.training.batch_size)):
                 share = pace(step, self.pace_start, self.pace_growth, self.pace_every)
                 easy = torch.nonzero(ranks < share)[:, 0]
                 yield pool.draw_batch(easy, model.training.batch_size, self.replay_size, generator)
@@ -146,11 +143,16 @@ class CurriculumDetector(Part):
             network, pool.x, batches, objective, settings, seed=seed, purpose="detect"
         ):
             z = embed(network, pool.x)
-            prototypes = pool.move_centres(z, prototypes, model.loss.beta)
-            centres = pool.move_centres(z, centres, model.loss.beta)
-            clusters = pool.relabel(z, centres)
+            prototypes = pool.move_centres(z, prototypes, beta)
+            clusters = pool.relabel(z, prototypes)
             ranks = rank_easiness(self._weigh(z[: len(x)], model))
         return TunedWindow(z[: len(x)], clusters, network)
+
+    def _count_steps(self, n_instances: int, batch_size: int) -> int:
+        """The number of batches in a round: the window once, and every share of it."""
+        if self.steps is not None:
+            return self.steps
+        return max(math.ceil(n_instances / batch_size), N_SHARES * self.pace_every)
 
 
 def _gather_evidence(
@@ -197,7 +199,7 @@ class PseudoLabelled:
         """The centres at their new means; known ones follow the memory, if there is one."""
         n, n_known = self.n_window, self.n_known
         means, counts = class_means(points[:n], self.labels[:n], len(centres))
-        novel = anneal(centres[n_known:], means[n_known:], counts[n_known:], 0.0)
+        novel = anneal(centres[n_known:], means[n_known:], counts[n_known:], beta)
         if len(points) > n:
             means, counts = class_means(points[n:], self.labels[n:], n_known)
             beta = 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import torch
@@ -16,7 +17,6 @@ NEAREST_CENTRE = 0.0  # the threshold at which the nearest of all centres decide
 class Decision(NamedTuple):
     """The known class or the novel cluster of each instance."""
 
-    novelty: Tensor
     label: Tensor  # nearest known class
     cluster: Tensor  # novel cluster, -1 for known instances
 
@@ -26,11 +26,11 @@ def decide(points: Tensor, clusters: Clusters, threshold: float) -> Decision:
     n_known, distances = clusters.n_known, squared_distances(points, clusters.centres).sqrt()
     score, label = _score_novelty(distances, n_known), distances[:, :n_known].argmin(1)
     if len(clusters.novel) == 0:
-        return Decision(score, label, torch.full_like(label, -1))
+        return Decision(label, torch.full_like(label, -1))
     nearest_novel = n_known + distances[:, n_known:].argmin(1)
     assignment = torch.where(score > threshold, nearest_novel, label)
     assignment = fill_empty(assignment, distances, n_known)
-    return Decision(score, label, torch.where(assignment < n_known, -1, assignment - n_known))
+    return Decision(label, torch.where(assignment < n_known, -1, assignment - n_known))
 
 
 def measure_novelty(points: Tensor, clusters: Clusters) -> Tensor:
@@ -39,6 +39,15 @@ def measure_novelty(points: Tensor, clusters: Clusters) -> Tensor:
     Without a novel centre it is the distance to the nearest known one.
     """
     return _score_novelty(squared_distances(points, clusters.centres).sqrt(), clusters.n_known)
+
+
+def average_novelty(points: Mapping[int, Tensor], clusterings: Mapping[int, Clusters]) -> Tensor:
+    """Mean of the novelty in the clusterings of one novel centre and more, by their number.
+
+    It does not depend on the number of novel classes that is found, or given.
+    """
+    scores = [measure_novelty(points[k], clusters) for k, clusters in clusterings.items() if k]
+    return torch.stack(scores).mean(0)
 
 
 def _score_novelty(distances: Tensor, n_known: int) -> Tensor:

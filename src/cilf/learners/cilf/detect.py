@@ -15,7 +15,13 @@ from cilf.clustering.excess_mass import ExcessMass
 from cilf.clustering.kmeans import Clusters, refine, semi_supervised_kmeans
 from cilf.core import validation
 from cilf.core.parameters import Part
-from cilf.learners.cilf.decision import Decision, decide, measure_novelty, novelty_threshold
+from cilf.learners.cilf.decision import (
+    Decision,
+    average_novelty,
+    decide,
+    measure_novelty,
+    novelty_threshold,
+)
 from cilf.learners.cilf.embedding import Embedding, Labelled, Loss
 from cilf.nn.space import Space
 from cilf.nn.training import Training
@@ -41,6 +47,7 @@ class DetectorResult(NamedTuple):
     """The result of a detector on a window."""
 
     decision: Decision
+    novelty: Tensor  # whatever the number of novel classes is
     n_novel: int
     curve: Mapping[int, float]  # number of novel classes -> validity
     points: Tensor  # in the space that was clustered
@@ -65,9 +72,10 @@ class Detector(Part):
 
     Parameters
     ----------
-    k_max : int, default=8
-        Largest number of novel classes to look for in one window. No more than one
-        class for every 16 instances, plus one, is tried.
+    k_max : int or None, default=None
+        Largest number of novel classes to look for in one window. None follows the size of the
+        window: a quarter of its root, from 8 to 32. No more than one class for every 16 instances,
+        plus one, is tried.
     count : CountRule, default=ExcessMass()
         Rule for the number of novel classes, one of ``COUNT_RULES``.
     cluster_on : {"auto", "embedding", "features", "inputs"}, default="auto"
@@ -88,7 +96,7 @@ class Detector(Part):
     """
 
     domains: ClassVar[Mapping[str, validation.Check]] = {
-        "k_max": validation.whole(1),
+        "k_max": validation.optional(validation.whole(1)),
         "cluster_on": validation.among([AUTO, *VIEWS]),
         "space_size": validation.whole(1),
         "whitening": validation.in_range(0.0, 1.0),
@@ -97,7 +105,7 @@ class Detector(Part):
     }
     alternatives: ClassVar[Mapping[str, Mapping[str, type[Part]]]] = {"count": COUNT_RULES}
 
-    k_max: int = 8
+    k_max: int | None = None
     count: CountRule = ExcessMass()
     cluster_on: str = AUTO
     space_size: int = 64
@@ -107,17 +115,20 @@ class Detector(Part):
 
     def detect(self, x: Tensor, n_novel: int | None, model: Model, seed: int) -> DetectorResult:
         """Find the novel classes of a window. Estimate their number if ``n_novel`` is None."""
-        generator = torch.Generator().manual_seed(seed)
         window = self._transform(x, model)
+        generator = torch.Generator().manual_seed(seed)
+        counts = counts_to_try(self.k_max, len(x))
+        clusterings = {k: window.cluster(k, generator) for k in counts}
+        novelty = average_novelty(dict.fromkeys(counts, window.points), clusterings)
         curve: Mapping[int, float] = {}
         if n_novel is None:
-            clusters, curve = self._count(window, generator)
+            clusters, curve = self._count(window, clusterings, generator)
         else:
-            clusters = window.cluster(n_novel, generator)
+            clusters = window.cluster(n_novel, torch.Generator().manual_seed(seed))
         known_novelty = measure_novelty(window.held_out, clusters)
         threshold = novelty_threshold(known_novelty, self.false_novel, self.strict)
         decision = decide(window.points, clusters, threshold)
-        return DetectorResult(decision, len(clusters.novel), curve, window.points)
+        return DetectorResult(decision, novelty, len(clusters.novel), curve, window.points)
 
     def _transform(self, x: Tensor, model: Model) -> TransformedWindow:
         """The window in a space that is fitted to it and to the memory."""
@@ -138,17 +149,18 @@ class Detector(Part):
         return list(views[: VIEWS.index(self.cluster_on) + 1])
 
     def _count(
-        self, window: TransformedWindow, generator: torch.Generator
+        self,
+        window: TransformedWindow,
+        clusterings: Mapping[int, Clusters],
+        generator: torch.Generator,
     ) -> tuple[Clusters, Mapping[int, float]]:
         """The clusters of as many novel classes as the rule finds, and the validity curve."""
-        counts = counts_to_try(self.k_max, len(window.points))
-        clusterings = {k: window.cluster(k, generator) for k in counts}
-        points = dict.fromkeys(counts, window.points)
+        points = dict.fromkeys(clusterings, window.points)
         step = 1 + len(window.points) // CURVE_SIZE
         evidence = Evidence(
             clusterings=clusterings,
             points=points,
-            held_out=dict.fromkeys(counts, window.held_out),
+            held_out=dict.fromkeys(clusterings, window.held_out),
             held_out_labels=window.held_out_labels,
             curve=measure_validity(points, clusterings, step),
             generator=generator,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -40,6 +40,9 @@ from cilf.nn.persistence import (
 )
 from cilf.nn.training import Training
 from cilf.nn.views import VIEWS
+
+if TYPE_CHECKING:
+    from cilf.learners.cilf.paper import CILFPaper
 
 DETECTORS: dict[str, type[Part]] = {"calibrated": Detector, "curriculum": CurriculumDetector}
 NETWORK, PATCHES = "network", "patches"  # the names of their arrays in a file
@@ -96,7 +99,7 @@ class CILF(Learner):
 
     Reference: Yang, Sun, Zhu, Fu, Xiong and Yang, "Learning Adaptive Embedding Considering
     Incremental Class", TKDE. ``docs/methods/cilf.md`` numbers the differences. ``CILF.paper()``
-    has the paper's choices wherever it states one.
+    is :class:`CILFPaper`, which has the paper's choices wherever it states one.
     """
 
     name: ClassVar[str] = "cilf"
@@ -128,18 +131,12 @@ class CILF(Learner):
     _memory: Memory = field(init=False)
     _calibration: Memory = field(init=False)
 
-    @classmethod
-    def paper(cls, **parameters: Any) -> Self:
-        """A learner with the paper's choices, where it states them, and these ``parameters``."""
-        stated = cls(
-            backbone="resnet18",
-            update_epochs=20,
-            calibration_size=0,
-            training=Training(batch_size=128, augmentation=None),
-            loss=Loss(negatives=None, exact_prototypes=False),
-            detector=CurriculumDetector(),
-        )
-        return stated.set_params(**parameters)
+    @staticmethod
+    def paper(**parameters: Any) -> CILFPaper:
+        """The learner ``cilf-paper`` with these ``parameters``."""
+        from cilf.learners.cilf.paper import CILFPaper  # a subclass of this class
+
+        return CILFPaper().set_params(**parameters)
 
     def _wanted_features(self, X: Array) -> str | None:
         return pretrained.choose_network(self.backbone, X)
@@ -173,7 +170,7 @@ class CILF(Learner):
         seed = derive_seed(self.seed, "detect", self._n_updates)
         result = self.detector.detect(x, n_novel, self._model(), seed)
         return Detection(
-            novelty=to_numpy(result.decision.novelty),
+            novelty=to_numpy(result.novelty),
             label=self.classes_[result.decision.label.cpu().numpy()],
             cluster=result.decision.cluster.cpu().numpy(),
             n_novel=result.n_novel,
