@@ -13,6 +13,13 @@ def test_classes_that_would_be_tiny_are_not_tried(n_instances: int, most: int) -
     assert list(counts_to_try(8, n_instances)) == list(range(most + 1))
 
 
+@pytest.mark.parametrize(
+    ("n_instances", "most"), [(40, 3), (500, 8), (1024, 8), (1600, 10), (3000, 14), (10**6, 32)]
+)
+def test_without_k_max_the_window_decides_how_many_are_tried(n_instances: int, most: int) -> None:
+    assert counts_to_try(None, n_instances) == range(most + 1)
+
+
 def test_validity_is_measured_on_every_so_manieth_instance() -> None:
     z = torch.randn(30, 2, generator=torch.Generator().manual_seed(0))
     clusters = Clusters(z[:2], torch.arange(30) // 15, n_known=1)

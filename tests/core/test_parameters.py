@@ -100,6 +100,25 @@ def test_checks_reach_the_parts(owner: Owner, message: str) -> None:
         parameters.check_params(owner)
 
 
+def test_a_part_refuses_parameters_that_do_not_go_together() -> None:
+    @dataclass(frozen=True, kw_only=True, repr=False)
+    class Pair(Part):
+        one: bool = False
+        other: bool = False
+
+        def check_together(self, within: str) -> None:
+            if self.one and self.other:
+                raise BadConfig(f"{within}one and {within}other are both set.")
+
+    @dataclass(frozen=True, kw_only=True, repr=False)
+    class Holder(Part):
+        pair: Pair = Pair()
+
+    parameters.check_params(Holder(pair=Pair(one=True)))
+    with pytest.raises(BadConfig, match=r"pair\.one and pair\.other are both set"):
+        parameters.check_params(Holder(pair=Pair(one=True, other=True)))
+
+
 def test_json_says_which_part_it_is_and_is_read_back() -> None:
     owner = Owner(rule=OtherRule(size=5))
     plain = parameters.to_json(owner)

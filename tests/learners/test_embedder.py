@@ -16,7 +16,7 @@ from cilf.checks.trial import fit_copy
 from cilf.core.types import Array
 from cilf.errors import BadConfig
 from cilf.learners import IForest, Learner, OneSVM, SENCMaS
-from cilf.learners.embedder import check_features, measure_scale
+from cilf.learners.embedder import Embedder, check_features, measure_scale
 
 FOREST = IForest(n_estimators=20, features="embed")
 EMBEDDING: list[Learner] = [FOREST, OneSVM(features="embed"), SENCMaS(features="embed")]
@@ -120,3 +120,19 @@ def test_scaling_is_by_feature_of_vectors_and_by_channel_of_images() -> None:
 def test_unknown_features_are_refused(value: object) -> None:
     with pytest.raises(BadConfig, match="features"):
         check_features("features", value)
+
+
+def test_views_are_the_scaled_inputs_or_those_of_the_network() -> None:
+    data, rng = task("vectors"), torch.Generator().manual_seed(0)
+    plain = Embedder.fit(data.fresh.X, np.zeros(len(data.fresh.y), int), features="raw", seed=0)
+    (inputs,) = plain.learn_views(data.fresh.X, rng)(data.fresh.X)
+    np.testing.assert_allclose(inputs.numpy(), plain.transform(data.fresh.X), rtol=1e-6)
+    images = task().fresh
+    plain = Embedder.fit(images.X, np.zeros(len(images.y), int), features="raw", seed=0)
+    (strengths,) = plain.learn_views(images.X, rng)(images.X)
+    assert strengths.shape == (len(images.X), 1024)
+    assert float(strengths.mean(0).abs().max()) < 1e-3
+    embedder = Embedder.fit(images.X, np.arange(len(images.y)) % 2, features="embed", seed=0)
+    output, features, _ = embedder.learn_views(images.X, rng)(images.X[:5])
+    assert output.shape == (5, 2)
+    np.testing.assert_allclose(features.numpy(), embedder.transform(images.X[:5]), atol=1e-5)

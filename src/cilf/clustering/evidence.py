@@ -14,6 +14,7 @@ from cilf.clustering.silhouette import silhouette
 from cilf.core.parameters import Part
 
 INSTANCES_PER_CLASS = 16  # of a window; more classes than this allows are not tried
+LEAST_K_MAX, MOST_K_MAX = 8, 32  # of a window whose size decides the largest number to try
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Evidence:
     held_out_labels: Tensor  # (m,)
     curve: Mapping[int, float]  # validity of each clustering
     generator: torch.Generator
+    is_marked: Tensor | None = None  # (n,) what a detector calls novel; None: all
+    held_out_is_marked: Tensor | None = None  # (m,)
 
 
 class CountRule(Part, ABC):
@@ -39,12 +42,17 @@ class CountRule(Part, ABC):
         """Centres of the novel classes: (n_novel, d)."""
 
 
-def counts_to_try(k_max: int, n_instances: int) -> range:
+def counts_to_try(k_max: int | None, n_instances: int) -> range:
     """The numbers of novel classes that are tried in a window.
 
-    >>> counts_to_try(8, 40)
-    range(0, 4)
+    Without ``k_max`` the largest number follows the window: a quarter of the root of its size,
+    from 8 to 32.
+
+    >>> counts_to_try(8, 40), counts_to_try(None, 3000)
+    (range(0, 4), range(0, 15))
     """
+    if k_max is None:
+        k_max = min(max(LEAST_K_MAX, round(n_instances**0.5 / 4)), MOST_K_MAX)
     return range(min(k_max, 1 + n_instances // INSTANCES_PER_CLASS) + 1)
 
 

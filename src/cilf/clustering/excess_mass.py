@@ -13,7 +13,6 @@ from torch import Tensor
 from cilf.clustering.evidence import CountRule, Evidence
 from cilf.clustering.kmeans import Clusters, semi_supervised_kmeans
 from cilf.core import validation
-from cilf.core.distances import squared_distances
 from cilf.core.types import Floats
 
 MIN_HALVED_SIZE = 6  # instances of a class that can be split into halves
@@ -71,8 +70,11 @@ class ExcessMass(CountRule):
         classes: dict[int, list[Tensor]] = {}
         fewest = 0
         for k, clusters in evidence.clusterings.items():
-            known = expect_known(clusters, evidence.held_out[k], evidence.held_out_labels)
-            test = SizeTest(clusters, known, self)
+            known = expect_known(
+                clusters, evidence.held_out[k], evidence.held_out_labels,
+                evidence.held_out_is_marked,
+            )  # fmt: skip
+            test = SizeTest(clusters, known, self, evidence.is_marked)
             classes[k] = find_classes(_novel_members(clusters, evidence.points[k]), test, closest)
             fewest = max(fewest, int(test.is_certain()))
         n_novel = max(fewest, elect_count({k: len(found) for k, found in classes.items()}))
@@ -119,6 +121,7 @@ class SizeTest(NamedTuple):
     clusters: Clusters
     known: Expectation
     rule: ExcessMass
+    is_marked: Tensor | None = None  # the instances that may be novel; None: all
 
     def is_class(self, cluster: int) -> bool:
         """Whether this novel cluster is a class by itself."""
@@ -140,8 +143,13 @@ class SizeTest(NamedTuple):
         threshold = self.rule.expected_weight * float(self.known.mean[rows].sum())
         deviation = float(self.known.deviation[rows].square().sum().sqrt())
         threshold += self.rule.z_value * deviation
-        threshold += self.rule.min_share * len(self.clusters.assignment) / n_shares
+        threshold += self.rule.min_share * self._n_marked() / n_shares
         return size / max(threshold, 1)
+
+    def _n_marked(self) -> int:
+        if self.is_marked is None:
+            return len(self.clusters.assignment)
+        return int(self.is_marked.sum())
 
 
 def find_classes(members: list[Tensor], test: SizeTest, closest: float) -> list[Tensor]:
@@ -161,19 +169,22 @@ def find_classes(members: list[Tensor], test: SizeTest, closest: float) -> list[
     return [torch.cat([members[i] for i in merged]) for merged in classes]
 
 
-def expect_known(clusters: Clusters, held_out: Tensor, held_out_y: Tensor) -> Expectation:
+def expect_known(
+    clusters: Clusters, held_out: Tensor, held_out_y: Tensor, is_marked: Tensor | None = None
+) -> Expectation:
     """Number of known instances of the window in each cluster, and its standard deviation.
 
     A cluster gets the same share of a known class as of its held-out instances. These are few, so
     that the average class counts too, like :data:`PRIOR_SIZE` instances, and one more on either
     side. The cluster of the class tells how large the class is in the window. The deviation is
-    that of a share drawn from the held-out instances, then of the window's.
+    that of a share drawn from the held-out instances, then of the window's. Held-out instances that
+    are not marked lie in known clusters.
     """
     n_clusters, n_known = len(clusters.centres), clusters.n_known
     sizes = torch.bincount(clusters.assignment, minlength=n_clusters).float()
     if len(held_out) == 0:
         return Expectation(torch.zeros_like(sizes), torch.zeros_like(sizes))
-    nearest = squared_distances(held_out, clusters.centres).argmin(1)
+    nearest = clusters.assign(held_out, is_marked)
     strays = torch.zeros(n_known, n_clusters, device=sizes.device)
     strays.index_put_((held_out_y, nearest), torch.ones_like(nearest).float(), accumulate=True)
     n_held = strays.sum(1, keepdim=True)  # (n_known, 1)

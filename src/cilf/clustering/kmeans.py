@@ -25,6 +25,19 @@ class Clusters:
         """The centres of novel classes."""
         return self.centres[self.n_known :]
 
+    def assign(self, points: Tensor, is_marked: Tensor | None = None) -> Tensor:
+        """The nearest centre of each point; of points that are not marked, the nearest known one.
+
+        >>> centres = torch.tensor([[0.0], [5.0]])
+        >>> clusters = Clusters(centres, torch.tensor([0, 1]), n_known=1)
+        >>> clusters.assign(torch.tensor([[4.0], [4.0]]), torch.tensor([True, False]))
+        tensor([1, 0])
+        """
+        distances = squared_distances(points, self.centres)
+        if is_marked is not None:
+            distances[~is_marked, self.n_known :] = torch.inf
+        return distances.argmin(1)
+
 
 def semi_supervised_kmeans(
     z: Tensor,

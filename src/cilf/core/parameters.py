@@ -61,6 +61,9 @@ class Part:
     def _replace(self, title: str, changes: Mapping[str, Any]) -> Self:
         return type(self)(**(get_params(self, deep=False) | resolve_changes(self, title, changes)))
 
+    def check_together(self, within: str) -> None:
+        """Refuse parameters that do not go together; ``within`` precedes their names."""
+
     def __repr__(self) -> str:
         return describe(self)
 
@@ -143,6 +146,7 @@ def _check_part(owner: Parametrised, name: str, default: Part, within: str) -> N
         wanted = " or ".join(dict.fromkeys(f"{known.__name__}(...)" for known in types))
         raise BadConfig(f"{within}{name} is {part!r}: give {wanted}.")
     check_params(part, f"{within}{name}{DOT}")
+    part.check_together(f"{within}{name}{DOT}")
 
 
 def to_json(owner: Parametrised) -> dict[str, Any]:

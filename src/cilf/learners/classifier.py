@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,9 +14,10 @@ from torch import Tensor
 
 from cilf.core import Detection, validation
 from cilf.core.random import derive_seed, generator, torch_generator
-from cilf.core.types import Array, Floats, Ints
+from cilf.core.types import Array, Bools, Floats, Ints
 from cilf.learners.base import Arrays, Learner
 from cilf.learners.novel_clustering import NovelClustering, ScoredWindow
+from cilf.learners.shared_space import SharedSpace
 from cilf.nn import pretrained
 from cilf.nn.backbones import Factory
 from cilf.nn.classifier import grow_head, softmax_uncertainty, train_classifier
@@ -35,6 +37,7 @@ from cilf.nn.persistence import (
     weight_arrays,
 )
 from cilf.nn.training import Pull, Settings, Training
+from cilf.nn.views import learn_views
 
 NETWORK = "network"  # the name of its weights in a file
 ONE_CLASS_ALONE = "an output without anchors that sees its own class alone learns to win everywhere"
@@ -181,9 +184,18 @@ class ClassifierLearner(Learner):
 
     # ------------------------------------------------------------- prediction and novelty
 
+    @property
+    def _output_network(self) -> Network:
+        """The network that predicts."""
+        return self._network
+
     def _outputs(self, X: Array) -> tuple[Tensor, Tensor]:
         """Logits and features."""
-        return compute_outputs(self._network, X)
+        features = backbone_features(
+            self._output_network, as_tensor(X, self._output_network.device)
+        )
+        with torch.no_grad():
+            return self._output_network.embedding(features), features
 
     def _predict(self, X: Array) -> Ints:
         logits, _ = self._outputs(X)
@@ -215,7 +227,13 @@ class ClassifierLearner(Learner):
     ) -> Detection:
         """Cluster the instances of a window whose novelty is above the threshold."""
         rng = torch_generator(self.seed, "detect", self._n_updates)
-        return clustering.detect(self._score_window(X), n_novel, self.classes_, rng)
+        shared = self._shared_space(X, lambda X: self._score_window(X).is_novel)
+        return clustering.detect(self._score_window(X), n_novel, self.classes_, rng, shared)
+
+    def _shared_space(self, X: Array, is_novel: Callable[[Array], Bools]) -> SharedSpace:
+        """The space that CILF would cluster this window in, with the views of this network."""
+        learn = partial(learn_views, self._output_network, inputs_only=self._features is not None)
+        return SharedSpace(X, self._memories(), learn, is_novel, self.seed)
 
     # ------------------------------------------------------------- files
 
@@ -233,10 +251,3 @@ class ClassifierLearner(Learner):
         load_weights(self._network, arrays, NETWORK)
         self._memory = Memory.restore(arrays, "memory")
         self._calibration = Memory.restore(arrays, "calibration")
-
-
-def compute_outputs(network: Network, X: Array) -> tuple[Tensor, Tensor]:
-    """Logits and features of a classifier."""
-    features = backbone_features(network, as_tensor(X, network.device))
-    with torch.no_grad():
-        return network.embedding(features), features

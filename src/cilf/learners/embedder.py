@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from cilf.core import validation
 from cilf.core.random import torch_generator
@@ -25,6 +26,7 @@ from cilf.nn.network import (
 )
 from cilf.nn.persistence import load_weights, weight_arrays
 from cilf.nn.training import Settings
+from cilf.nn.views import Views, learn_patches, learn_views, view_inputs
 
 AUTO, RAW, EMBED = "auto", "raw", "embed"
 TRAINING = Settings(
@@ -69,6 +71,22 @@ class Embedder:
             return to_numpy(backbone_features(self.network, as_tensor(X, self.network.device)))
         scaled = np.clip((X - self.mean) / self.std, -FARTHEST, FARTHEST)
         return scaled.reshape(len(X), -1).astype(np.float32)
+
+    def learn_views(self, X: Array, generator: torch.Generator) -> Views:
+        """The views by the network, or the inputs alone, with the typical patches of these."""
+        if self.network is not None:
+            return learn_views(self.network, X, generator, inputs_only=False)
+        cpu = torch.device("cpu")
+        patches = learn_patches(self._scale, as_tensor(X, cpu), generator)
+        return lambda X: [view_inputs(self._scale, patches, as_tensor(X, cpu))]
+
+    def _scale(self, x: Tensor) -> Tensor:
+        """Standardise raw inputs, channels first."""
+        mean, std = (
+            torch.from_numpy(each).view(1, -1, *[1] * (x.ndim - 2))
+            for each in (self.mean, self.std)
+        )
+        return ((x - mean) / std).clamp(-FARTHEST, FARTHEST).float()
 
     def arrays(self) -> Arrays:
         """The embedder as it is stored."""

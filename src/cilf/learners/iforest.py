@@ -19,6 +19,7 @@ from cilf.core.types import Array, Floats, Ints
 from cilf.learners.base import Arrays, Learner
 from cilf.learners.embedder import Embedder, check_features, find_frozen_network
 from cilf.learners.novel_clustering import NovelClustering, ScoredWindow
+from cilf.learners.shared_space import SharedSpace
 from cilf.nn.memory import Memory
 
 
@@ -133,11 +134,17 @@ class IForest(Learner):
         self._memory = self._memory.combine(X, y).rebalance(self.memory_size, rng)
 
     def _detect(self, X: Array, n_novel: int | None) -> Detection:
+        rng = torch_generator(self.seed, "detect", self._n_updates)
+        shared = SharedSpace(
+            X, self._memories(), self._embedder.learn_views, lambda X: self._score(X).is_novel,
+            self.seed,
+        )  # fmt: skip
+        return self.clustering.detect(self._score(X), n_novel, self.classes_, rng, shared)
+
+    def _score(self, X: Array) -> ScoredWindow:
         z = self._embed(X)
         novelty = -self._forest.score_samples(z)
-        window = ScoredWindow(novelty, novelty > -self._forest.offset_, self._predict(X), z)
-        rng = torch_generator(self.seed, "detect", self._n_updates)
-        return self.clustering.detect(window, n_novel, self.classes_, rng)
+        return ScoredWindow(novelty, novelty > -self._forest.offset_, self._predict(X), z)
 
     def _predict(self, X: Array) -> Ints:
         # float64, so that an instance gets the same name alone and in a batch

@@ -17,6 +17,7 @@ from cilf.core.types import Array, Floats, Ints
 from cilf.learners.base import Arrays, Learner
 from cilf.learners.embedder import Embedder, check_features, find_frozen_network
 from cilf.learners.novel_clustering import NovelClustering, ScoredWindow
+from cilf.learners.shared_space import SharedSpace
 from cilf.nn.memory import Memory
 
 
@@ -121,11 +122,17 @@ class OneSVM(Learner):
         return self._decisions(self._embed(X))[1]
 
     def _detect(self, X: Array, n_novel: int | None) -> Detection:
+        rng = torch_generator(self.seed, "detect", self._n_updates)
+        shared = SharedSpace(
+            X, self._memories(), self._embedder.learn_views, lambda X: self._score(X).is_novel,
+            self.seed,
+        )  # fmt: skip
+        return self.clustering.detect(self._score(X), n_novel, self.classes_, rng, shared)
+
+    def _score(self, X: Array) -> ScoredWindow:
         z = self._embed(X)
         decision, label = self._decisions(z)
-        rng = torch_generator(self.seed, "detect", self._n_updates)
-        window = ScoredWindow(-decision, decision < 0, label, z)
-        return self.clustering.detect(window, n_novel, self.classes_, rng)
+        return ScoredWindow(-decision, decision < 0, label, z)
 
     def _embed(self, X: Array) -> Floats:
         return self._embedder.transform(X)

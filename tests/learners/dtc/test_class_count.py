@@ -66,14 +66,33 @@ def test_classes_of_separate_blobs_are_counted(n_novel: int, rule: str) -> None:
     assert Counting(rule=rule).choose(clusterings) == n_novel
     for each in clusterings[n_novel]:
         assert each.accuracy == 1.0
-        assert class_count.count_filled(each.assignment, 0.01) == 3 + n_novel
+        assert len(class_count.find_filled(each.assignment, 0.01)) == 3 + n_novel
+    assert Counting().count_filled(clusterings[n_novel]) == 3 + n_novel
+    assert Counting().count_novel(clusterings[n_novel]) == n_novel
 
 
-def test_known_classes_that_are_gone_are_no_clusters() -> None:
+def test_known_classes_that_are_gone_are_no_clusters_and_hide_no_novel_one() -> None:
     probes = Probes(torch.from_numpy(blobs(CORNERS[:3], seed=1)), np.repeat(np.arange(3), 30), 3)
     window = torch.from_numpy(blobs([CORNERS[0], CORNERS[3]], seed=2))
     clusterings = Counting().cluster(window, probes, [1], torch_generator(0, "test"))
-    assert [class_count.count_filled(each.assignment, 0.01) for each in clusterings[1]] == [2, 2, 2]
+    filled = [class_count.find_filled(each.assignment, 0.01) for each in clusterings[1]]
+    assert [len(clusters) for clusters in filled] == [2, 2, 2]
+    assert Counting().count_filled(clusterings[1]) == 2
+    assert Counting().count_novel(clusterings[1]) == 1
+
+
+def test_a_split_known_class_is_counted_as_novel_but_never_fewer_than_none() -> None:
+    clusterings = cluster_blobs(n_novel=0)
+    assert Counting().count_novel(clusterings[1]) == 1
+    few = [each._replace(assignment=np.zeros(5, dtype=np.int64)) for each in clusterings[0]]
+    assert Counting().count_novel(few) == 0
+
+
+def test_clusters_are_matched_as_many_as_there_are() -> None:
+    truth, cluster = np.array([7, 7, 8, 8, 9]), np.array([1, 1, 1, 4, 1])
+    assert class_count.match_clusters(truth, cluster) == {7: 1, 8: 4}
+    assert class_count.clustering_accuracy(truth, cluster) == pytest.approx(3 / 5)
+    assert class_count.match_clusters(truth[:0], cluster[:0]) == {}
 
 
 def test_the_average_of_both_numbers_is_rounded_up_and_ties_go_to_the_larger() -> None:
@@ -103,6 +122,7 @@ def test_every_class_is_once_for_validation() -> None:
 def test_filled_is_what_holds_the_share_and_never_what_is_empty() -> None:
     assignment = np.repeat([0, 1, 3], [10, 5, 1])  # 2 is empty
     filled = {
-        ratio: class_count.count_filled(assignment, ratio) for ratio in (0.0, 0.1, 0.11, 0.5, 1)
+        ratio: sorted(class_count.find_filled(assignment, ratio))
+        for ratio in (0.0, 0.1, 0.11, 0.5, 1)
     }
-    assert filled == {0.0: 3, 0.1: 3, 0.11: 2, 0.5: 2, 1: 1}
+    assert filled == {0.0: [0, 1, 3], 0.1: [0, 1, 3], 0.11: [0, 1], 0.5: [0, 1], 1: [0]}

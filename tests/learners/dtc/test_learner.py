@@ -54,7 +54,6 @@ def test_the_window_is_tuned_until_it_falls_into_clusters(fitted: DTC) -> None:
     X = blobs([*CORNERS[:3], [0.0, 0.0]], seed=5, width=0.8)
     untuned = copy.copy(fitted).set_params(tuning__warmup_epochs=0, tuning__sharpen_epochs=0)
     plain, tuned = (each.detect(X, n_novel=1) for each in (untuned, fitted))
-    assert float(np.abs(tuned.novelty - plain.novelty).max()) > 0.01
     assert tuned.embedding is not None
     assert not np.allclose(tuned.embedding, plain.embedding, atol=0.1)
 
@@ -88,6 +87,41 @@ def test_the_largest_cluster_counts_at_any_ratio(fitted: DTC) -> None:
     assert n_clusters(strict, X) == 1
 
 
+def test_the_number_of_novel_classes_is_that_of_the_estimate(fitted: DTC) -> None:
+    """Clusters beyond the known classes are novel, however certain the classifier is of them."""
+    sure = copy.copy(fitted).set_params(accepted_share=1.0)
+    X = blobs([*CORNERS[:3], [-9.0, -9.0]], seed=5)  # behind a known class: nothing is uncertain
+    found = sure.detect(X)
+    assert not sure._score_window(X).is_novel[90:].any()
+    assert found.n_novel == n_clusters(sure, X) - 3 == 1
+
+
+def test_known_classes_that_are_gone_hide_no_novel_one(fitted: DTC) -> None:
+    found = fitted.detect(blobs([CORNERS[0], [0.0, 0.0]], seed=5))
+    assert found.n_novel == 1
+    assert found.is_novel.tolist() == [False] * 30 + [True] * 30
+
+
+def test_novelty_does_not_depend_on_the_number_of_novel_classes(fitted: DTC) -> None:
+    X = blobs([*CORNERS[:3], [0.0, 0.0], [4.5, 1.0]], seed=5)
+    first, *others = (fitted.detect(X, n_novel).novelty for n_novel in (None, 0, 1, 3))
+    for novelty in others:
+        np.testing.assert_allclose(novelty, first)
+    truth = np.arange(150) >= 90
+    assert first[truth].mean() > first[~truth].mean() + 0.3
+
+
+def test_novel_instances_can_be_clustered_in_the_shared_space(fitted: DTC) -> None:
+    shared = copy.copy(fitted).set_params(space="shared")
+    X = blobs([*CORNERS[:3], [0.0, 0.0], [4.5, 1.0]], seed=5)
+    own, found = fitted.detect(X), shared.detect(X)
+    assert not (found.is_novel & ~own.is_novel).any()
+    assert np.array_equal(found.novelty, own.novelty)
+    assert found.n_novel == 2
+    assert class_count.clustering_accuracy(np.arange(150)[90:] // 30, found.cluster[90:]) > 0.95
+    assert [shared.detect(X, n_novel=n).n_novel for n in (0, 1, 3)] == [0, 1, 3]
+
+
 def test_count_that_is_given_is_used(fitted: DTC) -> None:
     found = fitted.detect(blobs(CORNERS[:3], seed=5), n_novel=2)
     assert found.n_novel == 2
@@ -97,7 +131,8 @@ def test_count_that_is_given_is_used(fitted: DTC) -> None:
 @pytest.mark.parametrize(
     ("parameter", "value"),
     [("tuning__variant", "tepp"), ("counting__rule", "best"), ("tuning__refresh", 0),
-     ("counting__tie", 2.0), ("tuning__tolerance", -1.0), ("least_novel_share", 1.1)],
+     ("counting__tie", 2.0), ("tuning__tolerance", -1.0), ("space", "common"),
+     ("counting__k_max", 0)],
 )  # fmt: skip
 def test_what_cannot_work_is_refused(parameter: str, value: object) -> None:
     with pytest.raises(BadConfig, match=parameter.replace("__", ".")):

@@ -17,8 +17,9 @@ from cilf.core import validation
 from cilf.core.parameters import Part
 from cilf.learners.cilf.decision import Decision, decide, measure_novelty, novelty_threshold
 from cilf.learners.cilf.embedding import Embedding, Labelled, Loss
-from cilf.learners.cilf.window import VIEWS, Space
+from cilf.nn.space import Space
 from cilf.nn.training import Training
+from cilf.nn.views import VIEWS
 
 AUTO = "auto"
 CURVE_SIZE = 1000  # instances that the validity curve is measured on, about

@@ -14,12 +14,12 @@ from cilf.core.parameters import Part
 from cilf.core.random import torch_generator
 from cilf.errors import BadConfig
 from cilf.learners.cilf import losses
-from cilf.learners.cilf.patches import PatchDictionary
-from cilf.learners.cilf.window import compute_views, learn_patches
 from cilf.nn import training
 from cilf.nn.network import Network, embed
+from cilf.nn.patches import PatchDictionary
 from cilf.nn.prototypes import anneal, class_means
 from cilf.nn.training import Training
+from cilf.nn.views import compute_views, learn_patches
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -118,7 +118,7 @@ def fit_embedding(
     x, y = labelled
     generator = torch_generator(seed, "fit")
     network.standardise(x)
-    patches = learn_patches(network, x, torch_generator(seed, "inputs"))
+    patches = learn_patches(network.scale, x, torch_generator(seed, "inputs"))
     prototypes, _ = class_means(embed(network, x), y, int(y.max()) + 1)
 
     def objective(z: Tensor, rows: Tensor) -> Tensor:

@@ -18,9 +18,7 @@ from cilf.learners.base import Arrays, Learner
 from cilf.learners.cilf.curriculum import CurriculumDetector
 from cilf.learners.cilf.detect import Detector, Model
 from cilf.learners.cilf.embedding import Embedding, Labelled, Loss, fit_embedding
-from cilf.learners.cilf.patches import PatchDictionary
 from cilf.learners.cilf.update import update_embedding
-from cilf.learners.cilf.window import VIEWS
 from cilf.nn import pretrained
 from cilf.nn.backbones import Factory
 from cilf.nn.memory import Memory, set_aside
@@ -33,6 +31,7 @@ from cilf.nn.network import (
     tensor_shape,
     to_numpy,
 )
+from cilf.nn.patches import PatchDictionary
 from cilf.nn.persistence import (
     load_weights,
     plain_architecture,
@@ -40,6 +39,7 @@ from cilf.nn.persistence import (
     weight_arrays,
 )
 from cilf.nn.training import Training
+from cilf.nn.views import VIEWS
 
 DETECTORS: dict[str, type[Part]] = {"calibrated": Detector, "curriculum": CurriculumDetector}
 NETWORK, PATCHES = "network", "patches"  # the names of their arrays in a file

@@ -15,11 +15,11 @@ from cilf.learners.cilf.embedding import (
     choose_prototypes,
     locate_classes,
 )
-from cilf.learners.cilf.window import compute_views
 from cilf.nn import training
 from cilf.nn.network import embed
 from cilf.nn.prototypes import anneal, class_means
 from cilf.nn.training import Training
+from cilf.nn.views import compute_views
 
 
 def update_embedding(

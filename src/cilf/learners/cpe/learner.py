@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +19,7 @@ from cilf.core.types import Array, Floats, Ints
 from cilf.learners.base import Arrays, Learner
 from cilf.learners.cpe.prototype_ensemble import PrototypeEnsemble, PrototypeSettings
 from cilf.learners.novel_clustering import NovelClustering, ScoredWindow
+from cilf.learners.shared_space import SharedSpace
 from cilf.nn import pretrained
 from cilf.nn.backbones import Factory
 from cilf.nn.classifier import grow_layer
@@ -37,6 +39,7 @@ from cilf.nn.persistence import (
     weight_arrays,
 )
 from cilf.nn.training import Settings, Training, epochs, shuffle_batches
+from cilf.nn.views import learn_views
 
 NETWORK = "network"  # the name of its weights in a file
 CLASSIFIER = "classifier"  # the layer of the network that gives one logit for each class
@@ -188,15 +191,21 @@ class CPE(Learner):
     # ------------------------------------------------------------- prediction and detection
 
     def _detect(self, X: Array, n_novel: int | None) -> Detection:
+        rng = torch_generator(self.seed, "detect", self._n_updates)
+        learn = partial(learn_views, self._network, inputs_only=self._features is not None)
+        shared = SharedSpace(
+            X, self._memories(), learn, lambda X: self._score(X).is_novel, self.seed
+        )
+        return self.clustering.detect(self._score(X), n_novel, self.classes_, rng, shared)
+
+    def _score(self, X: Array) -> ScoredWindow:
         z = embed(self._network, as_tensor(X, self._network.device))
         distance, nearest = self._prototypes.nearest(z)
         label = self._prototypes.labels[nearest].cpu().numpy()
         mean, deviation = self._spreads[label].T
         novelty = distance.cpu().numpy()
         is_novel = novelty > mean + self.std_coefficient * deviation
-        window = ScoredWindow(novelty, is_novel, label, to_numpy(z))
-        rng = torch_generator(self.seed, "detect", self._n_updates)
-        return self.clustering.detect(window, n_novel, self.classes_, rng)
+        return ScoredWindow(novelty, is_novel, label, to_numpy(z))
 
     def _predict(self, X: Array) -> Ints:
         z = embed(self._network, as_tensor(X, self._network.device))

@@ -41,6 +41,7 @@ class Clustering(NamedTuple):
     assignment: Ints  # (n,) of the window's instances
     silhouette: float  # of all but the anchors
     accuracy: float  # on the validation classes
+    known: frozenset[int] = frozenset()  # the clusters of the known classes
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -52,8 +53,10 @@ class Counting(Part):
     rule : {"average", "accuracy", "silhouette"}, default="average"
         Number that is chosen. "silhouette" takes the one with the best silhouette, "accuracy" the
         one with the best accuracy on known classes, "average" the mean of both.
-    k_max : int, default=8
-        Largest number of novel classes that is tried in one window.
+    k_max : int or None, default=None
+        Largest number of novel classes that is tried in one window. None takes a quarter of the
+        root of the window's size, from 8 to 32. No more than one class for every 16 instances,
+        plus one, is tried.
     tie : float, default=0.15
         Difference from the best accuracy up to which an accuracy counts as the best.
     anchor_share : float, default=0.6
@@ -66,12 +69,13 @@ class Counting(Part):
 
     domains: ClassVar[Mapping[str, validation.Check]] = {
         "rule": validation.among(RULES),
-        **dict.fromkeys(["k_max", "n_splits"], validation.whole(1)),
+        "k_max": validation.optional(validation.whole(1)),
+        "n_splits": validation.whole(1),
         **dict.fromkeys(["tie", "anchor_share", "least_ratio"], validation.in_range(0.0, 1.0)),
     }
 
     rule: str = AVERAGE
-    k_max: int = 8
+    k_max: int | None = None
     tie: float = 0.15
     anchor_share: float = 0.6
     n_splits: int = 3
@@ -105,8 +109,14 @@ class Counting(Part):
 
     def count_filled(self, clusterings: list[Clustering]) -> int:
         """Median number of clusters that are large enough to count."""
-        filled = [count_filled(each.assignment, self.least_ratio) for each in clusterings]
-        return round(float(np.median(filled)))
+        filled = [find_filled(each.assignment, self.least_ratio) for each in clusterings]
+        return round(float(np.median([len(clusters) for clusters in filled])))
+
+    def count_novel(self, clusterings: list[Clustering]) -> int:
+        """Median number of clusters that are large enough to count and are of no known class."""
+        filled = [find_filled(each.assignment, self.least_ratio) for each in clusterings]
+        novel = [found - each.known for found, each in zip(filled, clusterings, strict=True)]
+        return round(float(np.median([len(clusters) for clusters in novel])))
 
 
 def anchor_splits(y: Ints, anchor_share: float, n_splits: int) -> Iterator[Bools]:
@@ -139,8 +149,26 @@ def _cluster(
     ).assignment  # fmt: skip
     assignment = found.cpu().numpy()
     n_validation = len(validation_z)
+    matched = match_clusters(probes.y[~anchor], assignment[:n_validation])
+    known = frozenset(range(len(classes))) | frozenset(matched.values())
     right = clustering_accuracy(probes.y[~anchor], assignment[:n_validation])
-    return Clustering(assignment[n_validation:], silhouette(free, found), right)
+    return Clustering(assignment[n_validation:], silhouette(free, found), right, known)
+
+
+def match_clusters(truth: Ints, cluster: Ints) -> dict[int, int]:
+    """The cluster of each class, by the matching that is right for the most instances.
+
+    >>> match_clusters(np.array([0, 0, 1, 1]), np.array([5, 5, 5, 3]))
+    {0: 5, 1: 3}
+    """
+    if len(truth) == 0:
+        return {}
+    classes, rows = np.unique(truth, return_inverse=True)
+    clusters, columns = np.unique(cluster, return_inverse=True)
+    together = np.zeros((len(classes), len(clusters)))
+    np.add.at(together, (rows, columns), 1)
+    best = zip(*linear_sum_assignment(together, maximize=True), strict=True)
+    return {int(classes[row]): int(clusters[column]) for row, column in best}
 
 
 def clustering_accuracy(truth: Ints, cluster: Ints) -> float:
@@ -151,11 +179,9 @@ def clustering_accuracy(truth: Ints, cluster: Ints) -> float:
     """
     if len(truth) == 0:
         return math.nan
-    rows, columns = (np.unique(each, return_inverse=True)[1] for each in (truth, cluster))
-    together = np.zeros((rows.max() + 1, columns.max() + 1))
-    np.add.at(together, (rows, columns), 1)
-    best = linear_sum_assignment(together, maximize=True)
-    return float(together[best].sum() / len(truth))
+    matched = match_clusters(truth, cluster)
+    right = [matched.get(int(label)) == int(own) for label, own in zip(truth, cluster, strict=True)]
+    return float(np.mean(right))
 
 
 def _mean(values: list[float]) -> float:
@@ -174,11 +200,12 @@ def curve(clusterings: dict[int, list[Clustering]]) -> dict[int, float]:
     return {k: _mean(values) for k, values in both.items()}
 
 
-def count_filled(assignment: Array, least_ratio: float) -> int:
-    """Number of clusters of at least this share of the largest cluster's size.
+def find_filled(assignment: Array, least_ratio: float) -> frozenset[int]:
+    """The clusters of at least this share of the largest cluster's size.
 
-    >>> count_filled(np.array([0] * 50 + [1] * 60 + [2]), 0.1)
-    2
+    >>> sorted(find_filled(np.array([0] * 50 + [1] * 60 + [2]), 0.1))
+    [0, 1]
     """
     sizes = np.bincount(assignment)
-    return int((sizes >= max(1, least_ratio * sizes.max())).sum())
+    filled = np.flatnonzero(sizes >= max(1, least_ratio * sizes.max()))
+    return frozenset(filled.tolist())

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cilf.clustering.kmeans import fill_empty
+from cilf.clustering.evidence import counts_to_try
+from cilf.clustering.kmeans import fill_empty, kmeans
 from cilf.clustering.novel_clusters import novel_shares
 from cilf.core import Detection, validation
 from cilf.core.distances import squared_distances
@@ -21,15 +22,31 @@ from cilf.learners.classifier import ClassifierLearner
 from cilf.learners.dtc import class_count, deep_clustering
 from cilf.learners.dtc.class_count import Counting, Probes
 from cilf.learners.dtc.deep_clustering import Tuning
-from cilf.nn.network import as_tensor, embed, to_numpy
+from cilf.learners.novel_clustering import ScoredWindow
+from cilf.learners.shared_space import OWN, SHARED, SPACES
+from cilf.nn.network import Network, as_tensor, embed, to_numpy
+
+
+class _Count(NamedTuple):
+    """The number of clusters of a window, and how many of them are novel classes."""
+
+    n_clusters: int
+    n_novel: int
+    curve: dict[int, float]  # the score of each number of novel classes
 
 
 class _Clusters(NamedTuple):
     """The result of deep clustering."""
 
-    z: Tensor  # (n, n_clusters)
-    q: Floats  # (n, n_clusters)
-    assignment: Ints  # (n,) no cluster is empty
+    network: Network  # tuned, with a centre for each cluster
+    filled: Ints  # the centres that have instances
+    z: Tensor  # (n, n_centres)
+    assignment: Ints  # (n,) of the filled centres
+
+    def assign(self, X: Array) -> Ints:
+        """The nearest filled centre of other instances."""
+        q = deep_clustering.assignments(self.network, as_tensor(X, self.network.device))
+        return q[:, self.filled].argmax(1).cpu().numpy()
 
 
 @inherit_descriptions
@@ -39,7 +56,9 @@ class DTC(ClassifierLearner):
 
     The features of the classifier are reduced to as many main directions as there are clusters, and
     tuned on the unlabelled window so that instances come closer to their nearest centre. The number
-    of clusters is the one with which k-means finds known classes again.
+    of clusters is the one with which k-means finds known classes again. The clusters with the
+    largest shares of uncertain instances are novel, as many as there are more clusters than known
+    classes.
 
     Parameters
     ----------
@@ -47,8 +66,10 @@ class DTC(ClassifierLearner):
         Deep clustering of a window.
     counting : Counting, default=Counting()
         Estimation of the number of novel classes.
-    least_novel_share : float, default=0.25
-        Share of uncertain instances above which a cluster is a novel class.
+    space : {"own", "shared"}, default="own"
+        Space of the novel clusters. "own" is that of the deep clustering. "shared" clusters the
+        instances that the deep clustering calls novel again, and counts their classes, as CILF
+        does, in its space.
 
     Examples
     --------
@@ -67,36 +88,40 @@ class DTC(ClassifierLearner):
     name: ClassVar[str] = "dtc"
     domains: ClassVar[Mapping[str, validation.Check]] = {
         **ClassifierLearner.domains,
-        "least_novel_share": validation.in_range(0.0, 1.0),
+        "space": validation.among(SPACES),
     }
 
     tuning: Tuning = Tuning()
     counting: Counting = Counting()
-    least_novel_share: float = 0.25
+    space: str = OWN
 
     def _detect(self, X: Array, n_novel: int | None) -> Detection:
         scored = self._score_window(X)
-        x = as_tensor(X, self._network.device)
-        features = torch.from_numpy(scored.points).to(x.device)
-        n_clusters, curve = self._count(features, n_novel)
-        clusters = self._cluster(x, features, n_clusters, fill=n_novel is not None)
-        shares = novel_shares(clusters.assignment, scored.is_novel)  # of each cluster
-        n_found = int((shares >= self.least_novel_share).sum()) if n_novel is None else n_novel
-        position = np.full(len(shares), -1, dtype=np.int64)
-        position[np.argsort(-shares, kind="stable")[:n_found]] = np.arange(n_found)
+        features = torch.from_numpy(scored.points).to(self._network.device)
+        count = self._count(features, n_novel)
+        clusters = self._cluster(X, features, count.n_clusters, fill=n_novel is not None)
+        shares = novel_shares(clusters.assignment, scored.is_novel)
+        position = choose_novel(shares, count.n_novel)
+        cluster, curve, points = position[clusters.assignment], count.curve, to_numpy(clusters.z)
+        if self.space == SHARED:
+            shared = self._shared_space(X, lambda X: position[clusters.assign(X)] >= 0)
+            rng = torch_generator(self.seed, SHARED, self._n_updates)
+            (cluster, curve), points = shared.cluster(
+                cluster >= 0, n_novel, self.counting.k_max, rng
+            )
         return Detection(
-            novelty=((clusters.q @ shares + scored.novelty) / 2).astype(np.float32),
+            novelty=self._measure_novelty(features, scored),
             label=self.classes_[scored.label],
-            cluster=position[clusters.assignment],
-            n_novel=n_found,
+            cluster=cluster,
+            n_novel=int(cluster.max()) + 1,
             curve=curve,
-            embedding=to_numpy(clusters.z),
+            embedding=points,
         )
 
-    def _count(self, features: Tensor, n_novel: int | None) -> tuple[int, dict[int, float]]:
-        """Number of clusters of a window with its known classes, and the score of each number."""
+    def _count(self, features: Tensor, n_novel: int | None) -> _Count:
+        """Estimate the number of clusters of a window, unless that of novel classes is given."""
         n_known = len(self._classes)
-        tried = range(self.counting.k_max + 1) if n_novel is None else [n_novel]
+        tried = self._counts_to_try(features) if n_novel is None else [n_novel]
         labelled = self._memory.combine(self._calibration.X, self._calibration.y)
         reduce = deep_clustering.principal_head(features, n_known + max(tried))
         with torch.no_grad():
@@ -105,27 +130,60 @@ class DTC(ClassifierLearner):
         rng = torch_generator(self.seed, "count", self._n_updates)
         clusterings = self.counting.cluster(points, probes, tried, rng)
         if n_novel is not None:
-            return max(self.counting.count_filled(clusterings[n_novel]), n_novel), {}
-        n_found = self.counting.choose(clusterings)
-        return self.counting.count_filled(clusterings[n_found]), class_count.curve(clusterings)
+            n_clusters = self.counting.count_filled(clusterings[n_novel])
+            return _Count(max(n_clusters, n_novel), n_novel, {})
+        chosen = clusterings[self.counting.choose(clusterings)]
+        return _Count(
+            self.counting.count_filled(chosen),
+            self.counting.count_novel(chosen),
+            class_count.curve(clusterings),
+        )
+
+    def _counts_to_try(self, features: Tensor) -> range:
+        return counts_to_try(self.counting.k_max, len(features))
+
+    def _measure_novelty(self, features: Tensor, scored: ScoredWindow) -> Floats:
+        """The mean of an instance's own uncertainty and the share of uncertain ones in its cluster.
+
+        The clusters are those of k-means, for the largest number of classes that is tried. So the
+        novelty does not depend on the number that is found.
+        """
+        n_clusters = len(self._classes) + max(self._counts_to_try(features))
+        with torch.no_grad():
+            points = deep_clustering.principal_head(features, n_clusters)(features)
+        rng = torch_generator(self.seed, "novelty", self._n_updates)
+        assignment = kmeans(points, min(n_clusters, len(points)), rng).cpu().numpy()
+        shares = novel_shares(assignment, scored.is_novel)
+        return np.asarray((shares[assignment] + scored.novelty) / 2, dtype=np.float32)
 
     def _features_of(self, X: Array) -> Tensor:
         if len(X) == 0:
             return torch.zeros(0, self._network.head.in_features, device=self._network.device)
         return self._outputs(X)[1]
 
-    def _cluster(self, x: Tensor, features: Tensor, n_clusters: int, *, fill: bool) -> _Clusters:
+    def _cluster(self, X: Array, features: Tensor, n_clusters: int, *, fill: bool) -> _Clusters:
         """Deep clustering of a window; ``fill`` leaves no cluster empty."""
-        key = ("detect", self._n_updates)
+        key, x = ("detect", self._n_updates), as_tensor(X, self._network.device)
         network = deep_clustering.principal_clusters(
             self._network, features, n_clusters, torch_generator(self.seed, *key)
         )
         seed = derive_seed(self.seed, *key)
         deep_clustering.tune(network, x, self.tuning, self.training, seed=seed)
         z, centres = embed(network, x), network.get_parameter("centres").detach()
-        q = deep_clustering.soft_assignments(z, centres)
-        nearest = q.argmax(1)
+        nearest = deep_clustering.soft_assignments(z, centres).argmax(1)
         if fill:
             nearest = fill_empty(nearest, squared_distances(z, centres))
         filled, assignment = np.unique(nearest.cpu().numpy(), return_inverse=True)
-        return _Clusters(z, to_numpy(q)[:, filled], assignment)
+        return _Clusters(network, filled, z, assignment)
+
+
+def choose_novel(shares: Array, n_novel: int) -> Ints:
+    """The novel class that each cluster is, -1 for known ones: the largest shares are novel.
+
+    >>> choose_novel(np.array([0.1, 0.9, 0.2, 0.5]), 2).tolist()
+    [-1, 0, -1, 1]
+    """
+    position = np.full(len(shares), -1, dtype=np.int64)
+    largest = np.argsort(-shares, kind="stable")[:n_novel]
+    position[largest] = np.arange(len(largest))
+    return position

@@ -7,13 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from torch import Tensor
-
 from cilf.core import Detection, validation
 from cilf.core.parameters import Part, inherit_descriptions
 from cilf.core.types import Array, Ints
 from cilf.learners.base import Arrays
-from cilf.learners.classifier import ONE_CLASS_ALONE, ClassifierLearner, Task, compute_outputs
+from cilf.learners.classifier import ONE_CLASS_ALONE, ClassifierLearner, Task
 from cilf.learners.imm.drop_transfer import drop_transfer
 from cilf.learners.imm.moments import MergedTasks, Moments
 from cilf.learners.novel_clustering import NovelClustering
@@ -115,8 +113,9 @@ class IMMMean(ClassifierLearner):
         self._tasks = self._tasks.add(task.network, Moments.of(task.network), self.alpha)
         self._finish(task, replay=self.replay)
 
-    def _outputs(self, X: Array) -> tuple[Tensor, Tensor]:
-        return compute_outputs(self._tasks.network, X)
+    @property
+    def _output_network(self) -> Network:
+        return self._tasks.network
 
     def _detect(self, X: Array, n_novel: int | None) -> Detection:
         return self._cluster_novel(X, n_novel, self.clustering)
@@ -200,8 +199,9 @@ class IMMMode(ClassifierLearner):
         fisher = diagonal_fisher(task.network, x, generator=rng, max_instances=self.fisher_size)
         return Moments.of(task.network, {k: v + LEAST_PRECISION for k, v in fisher.items()})
 
-    def _outputs(self, X: Array) -> tuple[Tensor, Tensor]:
-        return compute_outputs(self._tasks.network, X)
+    @property
+    def _output_network(self) -> Network:
+        return self._tasks.network
 
     def _detect(self, X: Array, n_novel: int | None) -> Detection:
         return self._cluster_novel(X, n_novel, self.clustering)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -19,6 +19,7 @@ from cilf.learners.embedder import Embedder, check_features, find_frozen_network
 from cilf.learners.lacu_svm import box_qp
 from cilf.learners.lacu_svm.machine import Costs, Programme, plain_machine, signs, window_machine
 from cilf.learners.novel_clustering import NovelClustering, ScoredWindow
+from cilf.learners.shared_space import SharedSpace
 from cilf.nn.memory import Memory
 
 KERNELS = ("linear", "poly", "rbf")
@@ -145,24 +146,22 @@ class LACUSVM(Learner):
 
     def _detect(self, X: Array, n_novel: int | None) -> Detection:
         z = self._embed(X)
-        decisions = self._decide(z)
+        decide = self._fit_to_window(z)
+        decisions = decide(z)
         best = decisions.max(1)
         window = ScoredWindow(-best, best < 0, decisions.argmax(1), z)
         rng = torch_generator(self.seed, "detect", self._n_updates)
-        return self.clustering.detect(window, n_novel, self.classes_, rng)
+        shared = SharedSpace(
+            X, self._memories(), self._embedder.learn_views,
+            lambda X: decide(self._embed(X)).max(1) < 0, self.seed,
+        )  # fmt: skip
+        return self.clustering.detect(window, n_novel, self.classes_, rng, shared)
 
-    def _decide(self, z: Floats) -> Array:
-        """Decision values (n, n_classes): a class must be accepted by both of its machines."""
-        of_window = self._decide_by_window(z)
-        return np.where(of_window > 0, self._decide_by_labels(z), of_window)
+    def _fit_to_window(self, z: Floats) -> Callable[[Floats], Array]:
+        """The decision values (n, n_classes) of machines that are fitted to this window.
 
-    def _decide_by_labels(self, z: Floats) -> Array:
-        """Decision values (n, n_classes) of the machines that are fitted to the memory."""
-        kernel = self._kernel(z, self._embed(self._memory.X))
-        return np.asarray(kernel @ self._weights + self._offsets)
-
-    def _decide_by_window(self, z: Floats) -> Array:
-        """Decision values (n, n_classes) of machines that are fitted to this window."""
+        Where a machine accepts an instance, the one of labelled data decides.
+        """
         labelled, sample = self._sample(z)
         known = self._embed(labelled.X)
         points = np.concatenate([known, sample])
@@ -174,7 +173,17 @@ class LACUSVM(Learner):
             machines.append(window_machine(programme, y, self.costs, self.iterations))
         weights = np.stack([machine.weights for machine in machines], axis=1)
         offsets = np.array([machine.offset for machine in machines])
-        return np.asarray(self._kernel(z, points) @ weights + offsets)
+
+        def decide(z: Floats) -> Array:
+            of_window = self._kernel(z, points) @ weights + offsets
+            return np.where(of_window > 0, self._decide_by_labels(z), of_window)
+
+        return decide
+
+    def _decide_by_labels(self, z: Floats) -> Array:
+        """Decision values (n, n_classes) of the machines that are fitted to the memory."""
+        kernel = self._kernel(z, self._embed(self._memory.X))
+        return np.asarray(kernel @ self._weights + self._offsets)
 
     def _sample(self, window: Array) -> tuple[Memory, Array]:
         """The labelled and the window instances that machines are fitted to."""

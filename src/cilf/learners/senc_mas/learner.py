@@ -16,6 +16,7 @@ from cilf.learners.base import Arrays, Learner
 from cilf.learners.embedder import Embedder, check_features, find_frozen_network
 from cilf.learners.novel_clustering import NovelClustering, ScoredWindow
 from cilf.learners.senc_mas.frequent_directions import Sketch
+from cilf.learners.shared_space import SharedSpace
 from cilf.nn.memory import Memory, set_aside
 
 
@@ -137,11 +138,17 @@ class SENCMaS(Learner):
         return self._embedder.transform(X)
 
     def _detect(self, X: Array, n_novel: int | None) -> Detection:
+        rng = torch_generator(self.seed, "detect", self._n_updates)
+        shared = SharedSpace(
+            X, self._memories(), self._embedder.learn_views, lambda X: self._score(X).is_novel,
+            self.seed,
+        )  # fmt: skip
+        return self.clustering.detect(self._score(X), n_novel, self.classes_, rng, shared)
+
+    def _score(self, X: Array) -> ScoredWindow:
         similarity, label = self._similarity(X), self._predict(X)
         is_novel = similarity < self._thresholds()[label]
-        window = ScoredWindow(1 - similarity, is_novel, label, self._embed(X))
-        rng = torch_generator(self.seed, "detect", self._n_updates)
-        return self.clustering.detect(window, n_novel, self.classes_, rng)
+        return ScoredWindow(1 - similarity, is_novel, label, self._embed(X))
 
     def _similarity(self, X: Array) -> Array:
         return similarities(self._rows(X), self._global, self.energy)

@@ -1,9 +1,7 @@
-"""The views of an instance, and the space that a window is clustered in.
+"""The space that a window is clustered in, made of several views of its instances.
 
-An embedding that is trained on known classes loses what tells novel ones apart. The features one
-layer earlier keep some of it, and the inputs keep all. The three views together have many
-directions that do not matter: those in which neither known data nor the window vary, and those in
-which instances of *one* known class vary.
+The views together have many directions that do not matter: those in which neither known data nor
+the window vary, and those in which instances of *one* known class vary.
 """
 
 from __future__ import annotations
@@ -14,41 +12,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from cilf.learners.cilf.patches import PatchDictionary
-from cilf.nn.network import Network, backbone_features
 from cilf.nn.prototypes import class_means
 
-VIEWS = ["embedding", "features", "inputs"]
-N_PATCHED_IMAGES = 4000  # that patches are learned from
 DIRECT_FACTOR = 4  # times the wanted directions: up to so many dimensions, all are computed
 N_ITERATIONS = 8  # of the subspace iteration
-
-
-@torch.no_grad()
-def compute_views(
-    network: Network, patches: PatchDictionary | None, x: Tensor, batch_size: int = 512
-) -> list[Tensor]:
-    """Instances in each of ``VIEWS``, with the network in evaluation mode.
-
-    The view of the inputs does not depend on labels. It holds the strengths of patches in an image,
-    or the scaled vector.
-    """
-    features = backbone_features(network, x, batch_size)
-    scaled = [network.scale(batch) for batch in torch.split(x, batch_size)]
-    inputs = torch.cat(scaled if patches is None else [patches(batch) for batch in scaled])
-    return [network.embedding(features), features, inputs]
-
-
-def learn_patches(
-    network: Network, x: Tensor, generator: torch.Generator
-) -> PatchDictionary | None:
-    """Learn the typical patches of images from a sample of them. None for vectors."""
-    if x.ndim != 4:
-        return None
-    patches = PatchDictionary(tuple(x.shape[1:])).to(network.device)
-    some = torch.randperm(len(x), generator=generator)[:N_PATCHED_IMAGES].to(x.device)
-    patches.learn(network.scale(x[some]), generator)
-    return patches
 
 
 @dataclass(frozen=True)
@@ -66,8 +33,8 @@ class Space:
         labels: Tensor,
         window: Sequence[Tensor],
         *,
-        size: int,
-        whitening: float,
+        size: int = 64,
+        whitening: float = 0.5,
     ) -> Space:
         """The space for a window, from the views of it and of labelled known instances.
 

@@ -1,4 +1,4 @@
-"""The views of instances, and the space that is clustered."""
+"""The space that is clustered."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from cilf.learners.cilf.window import Space, _main_directions, compute_views, learn_patches
-from cilf.nn.network import embed, make_network
+from cilf.nn.space import Space, _main_directions
 
 
 def normal(*shape: int, seed: int = 0) -> Tensor:
@@ -91,28 +90,3 @@ def test_of_many_dimensions_the_main_ones_are_found_without_the_whole_covariance
     best = (centred @ vectors[:, -16:]).square().sum()
     assert torch.allclose(found.T @ found, torch.eye(16), atol=1e-4)
     assert float((centred @ found).square().sum() / best) > 0.999
-
-
-def test_views_of_vectors_are_embedding_features_and_scaled_inputs() -> None:
-    network = make_network(
-        "mlp", (24,), embedding_size=3, width=4, seed=0, device=torch.device("cpu")
-    )
-    x = 5 + normal(9, 24)
-    network.standardise(x)
-    z, features, inputs = compute_views(network, None, x, batch_size=4)
-    assert torch.allclose(z, embed(network, x), atol=1e-6)
-    assert torch.allclose(network.embedding(features), z, atol=1e-6)
-    assert torch.equal(inputs, network.scale(x))
-    assert learn_patches(network, x, torch.Generator()) is None
-
-
-def test_inputs_of_images_are_strengths_of_patches_whatever_the_batch() -> None:
-    network = make_network(
-        "convnet", (24, 5, 3), embedding_size=3, width=4, seed=0, device=torch.device("cpu")
-    )
-    x = normal(40, 3, 24, 5)
-    network.standardise(x)
-    patches = learn_patches(network, x, torch.Generator().manual_seed(0))
-    assert patches is not None
-    inputs = compute_views(network, patches, x, batch_size=7)[2]
-    assert torch.allclose(inputs, patches(network.scale(x)), atol=1e-5)

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from cilf.learners.cilf.patches import PatchDictionary, spherical_kmeans
+from cilf.nn.patches import PatchDictionary, spherical_kmeans
 
 
 def seeded(seed: int = 0) -> torch.Generator:
