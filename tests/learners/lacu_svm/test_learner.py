@@ -87,19 +87,19 @@ def draw_images(
 
 
 @pytest.mark.data
-@pytest.mark.skipif(not os.environ.get("CILF_DATA"), reason="CILF_DATA is not set")
+@pytest.mark.skipif("CILF_DATA" not in os.environ, reason="CILF_DATA is not set")
 def test_digits_of_mnist_are_recognised_nearly_as_the_authors_demo_prints() -> None:
-    """Accuracy 0.845, Macro-F 0.835; their sample is not public, so this is another one."""
+    """It prints accuracy 0.845 and Macro-F 0.835. Its sample is not public; this is another one."""
     rng = np.random.default_rng(0)
     classes = rng.permutation(10)
     X, y = draw_images(100, classes[:5], rng)
     window, truth = draw_images(100, classes, rng)
-    learner = LACUSVM(kernel="linear", costs=Costs(mean_of="labelled"), iterations=2)
+    learner = LACUSVM(kernel="linear", costs=Costs(mean_of="labelled"), iterations=1)
     found = learner.fit(X, y).detect(window, n_novel=1)
     label = np.where(found.is_novel, -1, found.label)
     expected = np.where(np.isin(truth, classes[:5]), truth, -1)
-    assert (label == expected).mean() > 0.77
-    assert f1_score(expected, label, average="macro") > 0.75
+    assert (label == expected).mean() > 0.8
+    assert f1_score(expected, label, average="macro") > 0.78
 
 
 def test_marks_what_no_machine_wants(learner: LACUSVM) -> None:
