@@ -109,6 +109,20 @@ def test_rho_by_hand() -> None:
     assert whole.rho(np.array([0.0, 2.0, *negatives])) == 0.5
 
 
+def test_the_weight_of_the_mean_goes_to_the_instances_it_is_of() -> None:
+    _, whole = problem(2)  # 6 labelled and 8 window instances
+    a = np.zeros(len(whole.programme.kernel.rows))
+    a[[0, 6, 14, 22, 23]] = [3.0, 1.0, 0.5, -1.0, 5.0]  # the last two are the bounds of the mean
+    window, labelled = whole.programme.weights(a), whole.programme.weights(a, "labelled")
+    np.testing.assert_allclose(window, [3.0, *[0] * 5, 2.0, *[0.5] * 7])
+    np.testing.assert_allclose(labelled, [3 + 2 / 3, *[2 / 3] * 5, 1.5, *[0.0] * 7])
+    machines = [
+        window_machine(whole.programme, whole.y, EXACT.replace(mean_of=name), 10)
+        for name in ("window", "labelled")
+    ]
+    assert machines[0].offset == machines[1].offset  # only the score differs, not the training
+
+
 @pytest.mark.parametrize("measure", [rbf, linear])
 def test_no_step_of_the_concave_convex_procedure_raises_the_cost(
     measure: Measure, steps: list[Step]

@@ -33,8 +33,8 @@ class LACUSVM(Learner):
     Each class has a machine against the rest. Its cost counts labelled instances on the wrong side,
     as in any support vector machine, and window instances near its boundary, on either side.
     Labelled instances of other classes must lie farther from the boundary than those of its own
-    class, which moves the boundary close to the class. ``predict`` uses machines that are fitted to
-    the labelled data alone.
+    class, which moves the boundary close to the class. Where it accepts an instance, the machine
+    that is fitted to the labelled data alone decides. ``predict`` uses the latter machines only.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class LACUSVM(Learner):
     kernel : {"linear", "poly", "rbf"}, default="rbf"
         Kernel of the machines.
     gamma : float or None, default=None
-        Factor in the kernels "poly" and "rbf". None is one over the number of features.
+        Factor in the kernels. None is one over the number of features.
     degree : int, default=3
         Power of the kernel "poly".
     coef0 : float, default=0.0
@@ -118,13 +118,16 @@ class LACUSVM(Learner):
     def _fit(self, X: Array, y: Ints) -> None:
         self._embedder = Embedder.fit(X, y, features=self.features, seed=self.seed)
         n_features = self._embed(X[:1]).shape[1]
-        self._kernel_settings = {
-            "metric": self.kernel,
-            "gamma": 1 / n_features if self.gamma is None else float(self.gamma),
-            "degree": int(self.degree),
-            "coef0": float(self.coef0),
-        }
+        gamma = 1 / n_features if self.gamma is None else float(self.gamma)
+        self._kernel_settings = self._describe_kernel(gamma)
         self._fit_machines(Memory(X, y), int(y.max()) + 1, generator(self.seed, "fit"))
+
+    def _describe_kernel(self, gamma: float) -> dict[str, Any]:
+        """The kernel as scikit-learn's arguments."""
+        if self.kernel == "linear":  # scikit-learn's has no factor
+            return {"metric": "poly", "gamma": gamma, "degree": 1, "coef0": 0.0}
+        powers = {"degree": int(self.degree), "coef0": float(self.coef0)}
+        return {"metric": self.kernel, "gamma": gamma} | powers
 
     def _update(self, X: Array, y: Ints, n_classes: int) -> None:
         rng = generator(self.seed, "update", self._n_updates)
@@ -155,7 +158,10 @@ class LACUSVM(Learner):
         return self.clustering.detect(window, n_novel, self.classes_, rng, shared)
 
     def _fit_to_window(self, z: Floats) -> Callable[[Floats], Array]:
-        """The decision values (n, n_classes) of machines that are fitted to this window."""
+        """The decision values (n, n_classes) of machines that are fitted to this window.
+
+        Where a machine accepts an instance, the one of labelled data decides.
+        """
         labelled, sample = self._sample(z)
         known = self._embed(labelled.X)
         points = np.concatenate([known, sample])
@@ -167,7 +173,17 @@ class LACUSVM(Learner):
             machines.append(window_machine(programme, y, self.costs, self.iterations))
         weights = np.stack([machine.weights for machine in machines], axis=1)
         offsets = np.array([machine.offset for machine in machines])
-        return lambda z: np.asarray(self._kernel(z, points) @ weights + offsets)
+
+        def decide(z: Floats) -> Array:
+            of_window = self._kernel(z, points) @ weights + offsets
+            return np.where(of_window > 0, self._decide_by_labels(z), of_window)
+
+        return decide
+
+    def _decide_by_labels(self, z: Floats) -> Array:
+        """Decision values (n, n_classes) of the machines that are fitted to the memory."""
+        kernel = self._kernel(z, self._embed(self._memory.X))
+        return np.asarray(kernel @ self._weights + self._offsets)
 
     def _sample(self, window: Array) -> tuple[Memory, Array]:
         """The labelled and the window instances that machines are fitted to."""
@@ -178,8 +194,7 @@ class LACUSVM(Learner):
         return self._memory.rebalance(self.max_labelled, rng), window[rows]
 
     def _predict(self, X: Array) -> Ints:
-        decisions = self._kernel(self._embed(X), self._embed(self._memory.X)) @ self._weights
-        return np.asarray((decisions + self._offsets).argmax(1))
+        return np.asarray(self._decide_by_labels(self._embed(X)).argmax(1))
 
     def _embed(self, X: Array) -> Floats:
         return self._embedder.transform(X)

@@ -21,6 +21,7 @@ from cilf.learners.lacu_svm import box_qp
 
 LEAST_MEAN = -0.9  # least lower bound of a window's mean decision
 FIRST_RHO = 0.5  # while some labelled positive is on the wrong side
+WINDOW, LABELLED = "window", "labelled"
 HARD = 10.0  # what a unit beyond a constraint costs, against C for every labelled instance
 
 
@@ -46,6 +47,10 @@ class Costs(Part):
         Factor by which the mean decision of a window may lie below that of the labelled data.
     rho_margin : float, default=0.1
         Distance by which labelled negatives lie farther off than the nearest positive.
+    mean_of : {"window", "labelled"}, default="window"
+        Instances whose mean has the weight of the bounds of the window's mean decision when
+        instances are scored. "window" is the mean that the bounds are about. "labelled" is the mean
+        that the authors' package takes instead.
     tolerance : float, default=0.001
         Largest violation of the optimality conditions.
     """
@@ -56,6 +61,7 @@ class Costs(Part):
         "ramp": validation.in_range(-1.0, 0.0),
         "eta": validation.in_range(1.0),
         "rho_margin": validation.in_range(0.0),
+        "mean_of": validation.among((WINDOW, LABELLED)),
     }
 
     C: float = 1.0
@@ -63,6 +69,7 @@ class Costs(Part):
     ramp: float = -0.3
     eta: float = 1.3
     rho_margin: float = 0.1
+    mean_of: str = WINDOW
     tolerance: float = 1e-3
 
     def of_window(self, n_labelled: int, n_window: int) -> float:
@@ -108,11 +115,13 @@ class Programme(NamedTuple):
         alone = box_qp.Kernel.spread(points[:n_labelled, :n_labelled], labelled)
         return cls(n_labelled, n - n_labelled, box_qp.Kernel.spread(matrix, rows), alone)
 
-    def weights(self, a: Array) -> Array:
-        """The weight of each labelled and window instance in f."""
-        own = np.bincount(self.kernel.rows, weights=a)
-        own[self.n_labelled : -1] += own[-1] / self.n_window
-        return own[:-1]
+    def weights(self, a: Array, mean_of: str = WINDOW) -> Array:
+        """The weight of each labelled and window instance in f, with a mean of these instances."""
+        *own, mean = np.bincount(self.kernel.rows, weights=a)
+        labelled, window = np.split(np.array(own), [self.n_labelled])
+        shared = window if mean_of == WINDOW else labelled
+        shared += mean / len(shared)
+        return np.concatenate([labelled, window])
 
     def decisions(self, a: Array, offset: float) -> tuple[Array, Array]:
         """f of the labelled instances, and f of the window's."""
@@ -183,7 +192,7 @@ def window_machine(programme: Programme, y: Array, costs: Costs, iterations: int
             break
         found = problem.solve(rho, beyond, start=a)
         a, offset = found.a, found.offset
-    return Machine(programme.weights(a), offset)
+    return Machine(programme.weights(a, costs.mean_of), offset)
 
 
 def mean_bounds(labelled_mean: float, eta: float) -> tuple[float, float]:
