@@ -143,6 +143,7 @@ def _compare(
     floor: Score | None,
 ) -> Comparison:
     own, rival = rows[row], rows[best[0]] if best and row not in best else {}
+    rival = {column: other for column, other in rival.items() if column in own}
     differences = {column: subtract(own[column], other) for column, other in rival.items()}
     below = row.learner != FLOOR and ranking.metric == H and floor is not None
     return Comparison(
