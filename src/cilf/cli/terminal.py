@@ -67,11 +67,11 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     Console(highlight=False).print(table)
 
 
-def print_windows(records: Iterable[WindowRecord]) -> None:
+def print_windows(records: Sequence[WindowRecord]) -> None:
     """Print a row of metrics for each window, and what the metrics mean."""
-    from cilf.evaluate.metric_table import shown_in, value_after
+    from cilf.evaluate.metric_table import shown_for, value_after
 
-    shown = shown_in("windows")
+    shown = shown_for("windows", records)
     meanings = [f"{metric.title}: {metric.meaning}" for metric in shown.values()]
     table = Table(
         box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True,
@@ -98,7 +98,7 @@ def format_summary(summary: Mapping[str, float]) -> str:
     metrics = [
         f"{metric.title} {format_number(summary[name])}"
         for name, metric in shown_in("bench").items()
-        if name in summary
+        if name in summary and not math.isnan(summary[name])
     ]
     return " · ".join([*metrics, _format_labels(summary), f"{summary['seconds']:.1f} s"])
 

@@ -88,6 +88,20 @@ def shown_in(place: Place) -> dict[str, Metric]:
     return {name: metric for name, metric in METRICS.items() if place in metric.shown}
 
 
+def shown_for(place: Place, records: Records) -> dict[str, Metric]:
+    """The metrics that this place shows of these records.
+
+    A metric of windows that no window defines is left out, if there are windows.
+    """
+    undefined = {
+        name
+        for name, metric in METRICS.items()
+        if metric.of_window and all(math.isnan(record.metric(name)) for record in records)
+    }
+    shown = shown_in(place)
+    return {n: m for n, m in shown.items() if not records or n not in undefined}
+
+
 def window_scores(by_learner: Outcome, by_plan: Outcome) -> dict[str, float]:
     """The value of every metric that is defined on a single window, in its reading."""
     return {

@@ -111,7 +111,7 @@ def _view(run: Run, name: str, with_images: bool) -> dict[str, Any]:
         "rows": describe_data(run.dataset),
         "tiles": _tiles(summary),
         "table": make_window_table(run),
-        "footer": make_window_footer(summary),
+        "footer": make_window_footer(run, summary),
         "detected": any(record.n_novel_found is not None for record in run.records),
         "stream": heatmaps.make_stream_heatmap(run),
         "counts": charts.plot_counts(run.records),
@@ -126,7 +126,9 @@ def _view(run: Run, name: str, with_images: bool) -> dict[str, Any]:
 def _tiles(summary: Mapping[str, float]) -> list[tuple[str, str, str]]:
     """(title, value, meaning) of the metrics at the top of the page."""
     return [
-        (METRICS[name].title, format_cell(summary[name]), METRICS[name].meaning) for name in TILES
+        (METRICS[name].title, format_cell(summary[name]), METRICS[name].meaning)
+        for name in TILES
+        if summary["n_windows"] == 0 or not is_missing(summary[name])
     ]
 
 

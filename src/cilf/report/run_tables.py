@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from cilf.core import WindowRecord
-from cilf.evaluate.metric_table import METRICS, shown_in, value_after
+from cilf.evaluate.metric_table import METRICS, shown_for, shown_in, value_after
 from cilf.report.run import Run
 from cilf.report.tables import Cell, Table, format_cell
 
@@ -19,17 +19,18 @@ TOTALS = ("queried", "seconds")
 def make_window_table(run: Run) -> Table:
     """Make a table with a row for each window."""
     propagated = any(record.n_propagated for record in run.records)
-    titles = [metric.title for metric in shown_in("windows").values()]
+    shown = shown_for("windows", run.records)
+    titles = [metric.title for metric in shown.values()]
     columns = (*WINDOW_HEAD, *titles, *TOTALS, *(PROPAGATED if propagated else ()))
-    rows = tuple(_window_row(record, propagated) for record in run.records)
+    rows = tuple(_window_row(record, list(shown), propagated) for record in run.records)
     return Table(f"Windows of {run.name}", columns, rows)
 
 
-def make_window_footer(summary: Mapping[str, float]) -> list[str]:
+def make_window_footer(run: Run, summary: Mapping[str, float]) -> list[str]:
     """Make the cells below the columns of metrics and totals: means over windows, and sums."""
     means = [
         format_cell(summary[name]) if metric.of_window else ""
-        for name, metric in shown_in("windows").items()
+        for name, metric in shown_for("windows", run.records).items()
     ]
     propagated = [str(summary["n_propagated"]), format_cell(summary["propagated_right"])]
     totals = [str(summary["n_queried"]), format_cell(summary["seconds"], 1)]
@@ -46,10 +47,10 @@ def make_run_table(
     return Table("Runs", columns, rows, _find_best(runs, summaries, columns))
 
 
-def _window_row(record: WindowRecord, propagated: bool) -> tuple[Cell, ...]:
+def _window_row(record: WindowRecord, metrics: Sequence[str], propagated: bool) -> tuple[Cell, ...]:
     return (
         record.window, record.n_novel_planned, record.n_novel_found,
-        *(value_after(name, record) for name in shown_in("windows")),
+        *(value_after(name, record) for name in metrics),
         record.n_queried, round(record.seconds_detect + record.seconds_update, 2),
         *((record.n_propagated, record.propagated_right) if propagated else ()),
     )  # fmt: skip
