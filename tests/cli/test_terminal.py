@@ -26,11 +26,22 @@ def test_a_table_of_windows_shows_the_metrics_of_the_table(
 ) -> None:
     new = Metric("Luck", "How lucky it was.", lambda outcome: 0.0, shown=("windows", "bench"))
     monkeypatch.setitem(METRICS, "luck", new)
-    terminal.print_windows([record(1, na=0.5, extra={"luck": 0.777})])
+    shown = dict.fromkeys(shown_in("windows"), 0.5) | {"luck": 0.777}
+    terminal.print_windows([record(1, extra=shown)])
     printed = capsys.readouterr().out
     assert all(word in printed for m in shown_in("windows").values() for word in m.title.split())
     assert "0.777" in printed
     assert "How lucky it was." in " ".join(printed.split())
+
+
+def test_metrics_of_a_detection_that_was_not_made_are_not_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    undefined = {name: math.nan for name, metric in METRICS.items() if metric.of_window}
+    terminal.print_windows([record(1, n_novel_found=None, extra=undefined)])
+    printed = capsys.readouterr().out
+    assert "AUROC" not in printed
+    assert "hold-out" in printed
 
 
 def test_a_summary_is_one_line_of_the_metrics_of_a_benchmark() -> None:
@@ -38,8 +49,8 @@ def test_a_summary_is_one_line_of_the_metrics_of_a_benchmark() -> None:
     records = [record(1, extra=scores, n_queried=7, seconds_detect=1.25)]
     line = terminal.format_summary(summarize(records))
     assert line == (
-        f"H 0.400 · AKS 0.800 · AUS 0.200 · NA 0.500 · AUROC {terminal.UNDEFINED} · K exact 1.000 "
-        "· hold-out all 0.820 · 7 labels queried · 1.2 s"
+        "H 0.400 · AKS 0.800 · AUS 0.200 · NA 0.500 · K exact 1.000 · hold-out all 0.820 · "
+        "7 labels queried · 1.2 s"  # AUROC is undefined
     )
     propagated = [record(1, n_queried=7, n_propagated=4, propagated_right=0.75)]
     line = terminal.format_summary(summarize(propagated))

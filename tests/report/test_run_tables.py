@@ -36,23 +36,26 @@ def test_the_window_table_has_a_column_for_each_metric_that_is_shown(run: Run) -
 
 
 def test_the_footer_fits_below_the_columns_of_metrics_and_totals(run: Run) -> None:
-    footer = make_window_footer(summarize(run.records))
+    footer = make_window_footer(run, summarize(run.records))
     table = make_window_table(run)
     assert len(footer) == len(table.columns) - 3
     below = dict(zip(table.columns[3:], footer, strict=True))
     assert (below["NA"], below["hold-out first"], below["queried"]) == ("0.750", "", "120")
 
 
-def test_only_runs_on_the_same_stream_compete(make_run: MakeRun, tmp_path: Path) -> None:
+def test_runs_on_the_same_data_are_in_the_order_of_h_and_no_single_run_is_best(
+    make_run: MakeRun, tmp_path: Path
+) -> None:
     runs = [
         Run.read(make_run(tmp_path / "a")),
-        Run.read(make_run(tmp_path / "b", n=1)),
         Run.read(make_run(tmp_path / "c", data="mnist")),
+        Run.read(make_run(tmp_path / "b", n=1)),
     ]
-    table = make_run_table(runs, ["a", "b", "c"], [summarize(run.records) for run in runs])
-    na = table.columns.index("NA")
-    assert {row for row, column in table.bold if column == na} == {1}
-    assert not any(row == 2 for row, _ in table.bold)
+    table = make_run_table(runs, ["a", "c", "b"], [summarize(run.records) for run in runs])
+    assert [row[0] for row in table.rows] == ["b", "a", "c"]
+    h = table.columns.index("H")
+    assert table.rows[0][h] > table.rows[1][h]
+    assert table.bold == frozenset()
 
 
 def test_propagated_labels_have_columns_where_there_are_any(run: Run) -> None:
@@ -62,6 +65,6 @@ def test_propagated_labels_have_columns_where_there_are_any(run: Run) -> None:
     table = make_window_table(other)
     assert table.columns[-2:] == ("propagated", "of these right")
     assert table.rows[0][-2:] == (50, 0.9)
-    assert make_window_footer(summarize(records))[-2:] == ["50", "0.900"]
+    assert make_window_footer(other, summarize(records))[-2:] == ["50", "0.900"]
     text = describe_run(other, summarize(records))
     assert "queried 120 labels; the answers were propagated to 50 other instances, to 90 %" in text

@@ -160,13 +160,18 @@ def _running_row(state: State) -> tuple[str, str, str]:
 
 
 def print_results(bench: Bench) -> None:
-    """Print means over seeds, with a row for each setting; settings that agree are printed once."""
+    """Print means over seeds, with a row for each setting, in the order of H for the same data.
+
+    Settings that agree are printed once.
+    """
     from cilf.benchmark.results import means
-    from cilf.evaluate.metric_table import shown_in
+    from cilf.evaluate.metric_table import rank_by_h, shown_in
 
     found = means(bench.with_status("done"))
     if not found:
         return
+    streams = [(row.data, row.scenario) for row in found]
+    found.sort(key=lambda r: (streams.index((r.data, r.scenario)), *rank_by_h(r.summary)))
     common = set.intersection(*(set(row.changed) for row in found))
     names = {
         "learner": [row.learner for row in found],

@@ -102,6 +102,16 @@ def shown_for(place: Place, records: Records) -> dict[str, Metric]:
     return {n: m for n, m in shown.items() if not records or n not in undefined}
 
 
+def rank_by_h(summary: Mapping[str, float]) -> tuple[bool, float]:
+    """The place of a run in a table: the largest H comes first, an undefined one last.
+
+    >>> sorted([{"plan_h": 0.1}, {"plan_h": math.nan}, {"plan_h": 0.3}], key=rank_by_h)
+    [{'plan_h': 0.3}, {'plan_h': 0.1}, {'plan_h': nan}]
+    """
+    h = summary[f"{PLAN}h"]
+    return math.isnan(h), 0.0 if math.isnan(h) else -h
+
+
 def window_scores(by_learner: Outcome, by_plan: Outcome) -> dict[str, float]:
     """The value of every metric that is defined on a single window, in its reading."""
     return {

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 from cilf.core import WindowRecord
-from cilf.evaluate.metric_table import METRICS, shown_for, shown_in, value_after
+from cilf.evaluate.metric_table import rank_by_h, shown_for, shown_in, value_after
 from cilf.report.run import Run
 from cilf.report.tables import Cell, Table, format_cell
 
@@ -40,11 +39,15 @@ def make_window_footer(run: Run, summary: Mapping[str, float]) -> list[str]:
 def make_run_table(
     runs: Sequence[Run], names: Sequence[str], summaries: Sequence[Mapping[str, float]]
 ) -> Table:
-    """Make a table with a row for each run; the best of those on the same stream is bold."""
+    """Make a table with a row for each run; those on the same data are in the order of H."""
     titles = [metric.title for metric in shown_in("runs").values()]
     columns = ("run", *RUN_HEAD, "windows", *titles, *TOTALS)
-    rows = tuple(map(_run_row, runs, names, summaries))
-    return Table("Runs", columns, rows, _find_best(runs, summaries, columns))
+    streams = [_stream(run) for run in runs]
+    order = sorted(
+        range(len(runs)), key=lambda i: (streams.index(streams[i]), *rank_by_h(summaries[i]))
+    )
+    rows = tuple(_run_row(runs[i], names[i], summaries[i]) for i in order)
+    return Table("Runs", columns, rows)
 
 
 def _window_row(record: WindowRecord, metrics: Sequence[str], propagated: bool) -> tuple[Cell, ...]:
@@ -62,27 +65,6 @@ def _run_row(run: Run, name: str, summary: Mapping[str, float]) -> tuple[Cell, .
         *(summary[metric] for metric in shown_in("runs")),
         summary["n_queried"], round(summary["seconds"], 2),
     )  # fmt: skip
-
-
-def _find_best(
-    runs: Sequence[Run], summaries: Sequence[Mapping[str, float]], columns: tuple[str, ...]
-) -> frozenset[tuple[int, int]]:
-    streams = [_stream(run) for run in runs]
-    best = set()
-    for stream in set(streams):
-        same = [row for row, other in enumerate(streams) if other == stream]
-        if len(same) < 2:
-            continue
-        for name, metric in shown_in("runs").items():
-            values = {row: summaries[row][name] for row in same}
-            best |= {(row, columns.index(metric.title)) for row in _best_rows(values, name)}
-    return frozenset(best)
-
-
-def _best_rows(values: Mapping[int, float], metric: str) -> list[int]:
-    defined = {row: value for row, value in values.items() if not math.isnan(value)}
-    choose = max if METRICS[metric].higher_is_better else min
-    return [row for row, value in defined.items() if value == choose(defined.values())]
 
 
 def _stream(run: Run) -> tuple[str, ...]:
