@@ -10,7 +10,7 @@ from cilf.evaluate import RunFolder, summarize
 from cilf.evaluate.metric_table import shown_in
 from cilf.report.description import describe_run
 from cilf.report.run import Run
-from cilf.report.run_tables import make_run_table, make_window_footer, make_window_table
+from cilf.report.run_tables import make_run_table, make_window_footer, make_window_table, sort_runs
 
 MakeRun = Callable[..., RunFolder]
 
@@ -51,8 +51,10 @@ def test_runs_on_the_same_data_are_in_the_order_of_h_and_no_single_run_is_best(
         Run.read(make_run(tmp_path / "c", data="mnist")),
         Run.read(make_run(tmp_path / "b", n=1)),
     ]
-    table = make_run_table(runs, ["a", "c", "b"], [summarize(run.records) for run in runs])
-    assert [row[0] for row in table.rows] == ["b", "a", "c"]
+    runs = sort_runs(runs)
+    names = [run.folder.path.name for run in runs]
+    assert names == ["b", "a", "c"]
+    table = make_run_table(runs, names, [summarize(run.records) for run in runs])
     h = table.columns.index("H")
     assert table.rows[0][h] > table.rows[1][h]
     assert table.bold == frozenset()

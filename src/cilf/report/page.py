@@ -19,7 +19,12 @@ from cilf.report.clusters import find_correct, to_text
 from cilf.report.description import describe_data, describe_run, format_percent, list_data_facts
 from cilf.report.paper_items import INDEX, read_paper_items
 from cilf.report.run import Run
-from cilf.report.run_tables import make_run_table, make_window_footer, make_window_table
+from cilf.report.run_tables import (
+    make_run_table,
+    make_window_footer,
+    make_window_table,
+    sort_runs,
+)
 from cilf.report.tables import Table, format_cell, is_missing
 
 SHAREABLE = ("data", "scenario", "scale")
@@ -41,7 +46,7 @@ def write_report(folder: str | Path) -> Path:
     root = Path(folder)
     of_paper = (root / INDEX).exists()
     has_runs = not of_paper or any(root.rglob("run.json"))  # some figures need none
-    runs = [Run.read(found) for found in find_runs(root)] if has_runs else []
+    runs = sort_runs([Run.read(found) for found in find_runs(root)]) if has_runs else []
     several = len(runs) > 1 or of_paper
     names = [_name_below(root, run) for run in runs]
     summaries = [summarize(run.records) for run in runs]

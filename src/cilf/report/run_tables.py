@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from cilf.core import WindowRecord
 from cilf.evaluate.metric_table import rank_by_h, shown_for, shown_in, value_after
+from cilf.evaluate.summary import summarize
 from cilf.report.run import Run
 from cilf.report.tables import Cell, Table, format_cell
 
@@ -39,15 +40,20 @@ def make_window_footer(run: Run, summary: Mapping[str, float]) -> list[str]:
 def make_run_table(
     runs: Sequence[Run], names: Sequence[str], summaries: Sequence[Mapping[str, float]]
 ) -> Table:
-    """Make a table with a row for each run; those on the same data are in the order of H."""
+    """Make a table with a row for each run."""
     titles = [metric.title for metric in shown_in("runs").values()]
     columns = ("run", *RUN_HEAD, "windows", *titles, *TOTALS)
+    return Table("Runs", columns, tuple(map(_run_row, runs, names, summaries)))
+
+
+def sort_runs(runs: Sequence[Run]) -> list[Run]:
+    """Sort the runs on the same data, scenario and scale by H, the largest first."""
     streams = [_stream(run) for run in runs]
-    order = sorted(
-        range(len(runs)), key=lambda i: (streams.index(streams[i]), *rank_by_h(summaries[i]))
-    )
-    rows = tuple(_run_row(runs[i], names[i], summaries[i]) for i in order)
-    return Table("Runs", columns, rows)
+
+    def place(run: Run) -> tuple[int, bool, float]:
+        return streams.index(_stream(run)), *rank_by_h(summarize(run.records))
+
+    return sorted(runs, key=place)
 
 
 def _window_row(record: WindowRecord, metrics: Sequence[str], propagated: bool) -> tuple[Cell, ...]:
@@ -68,5 +74,5 @@ def _run_row(run: Run, name: str, summary: Mapping[str, float]) -> tuple[Cell, .
 
 
 def _stream(run: Run) -> tuple[str, ...]:
-    """The values that two runs must share to be compared. Seeds may differ."""
+    """The values that two runs must share to be compared; seeds may differ."""
     return tuple(str(run.about.get(key)) for key in ("data", "scenario", "scale"))
