@@ -141,7 +141,7 @@ def test_a_run_of_an_older_format_is_not_resumed(tmp_path: Path) -> None:
     run_cell(config(), tmp_path)
     folder = RunFolder(tmp_path)
     folder.write_run(folder.read_run() | {"format": 1})
-    with pytest.raises(BadInput, match="has run format 1 and this cilf reads 2"):
+    with pytest.raises(BadInput, match="has run format 1 and this cilf reads 3"):
         run_cell(config(), tmp_path, resume=True)
 
 
@@ -192,7 +192,7 @@ def test_what_cannot_be_built_leaves_no_folder(tmp_path: Path) -> None:
 
 def test_run_json_is_json(finished: RunFolder) -> None:
     text = (finished.path / "run.json").read_text(encoding="utf-8")
-    assert json.loads(text)["format"] == 2
+    assert json.loads(text)["format"] == 3
     assert str(finished.path.parent) not in text
 
 

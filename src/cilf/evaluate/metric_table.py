@@ -216,7 +216,7 @@ OF_WINDOW: dict[str, Metric] = {
     ),
     "macro_f": Metric(
         "Macro-F", "F-measure in which every class counts the same.",
-        lambda w: metrics.macro_f(w.truth, w.predicted), shown=("windows", "runs", "charts"),
+        lambda w: metrics.macro_f(w.truth, w.predicted), shown=("runs", "charts"),
     ),
     "micro_f": Metric(
         "Micro-F", "F-measure in which every instance counts the same.",

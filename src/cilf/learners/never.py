@@ -33,8 +33,8 @@ class Never(ClassifierLearner):
     >>> learner = Never(epochs=5).fit(X[:60], ["a"] * 30 + ["b"] * 30)
     >>> learner.detect(X).n_novel
     0
-    >>> sorted(set(learner.update(X[60:], ["c"] * 30).predict(X).tolist()))
-    ['a', 'b']
+    >>> "c" in learner.update(X[60:], ["c"] * 30).predict(X).tolist()
+    False
     """
 
     name: ClassVar[str] = "never"
