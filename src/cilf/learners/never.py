@@ -26,6 +26,11 @@ class Never(ClassifierLearner):
     probability, ranks instances and decides nothing. What does not score more than this learner has
     found no novel class.
 
+    Parameters
+    ----------
+    memory_size : int, default=2000
+        Largest number of labelled instances that are kept. No update trains on them.
+
     Examples
     --------
     >>> rng = np.random.default_rng(0)
