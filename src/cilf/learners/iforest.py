@@ -136,12 +136,15 @@ class IForest(Learner):
     def _detect(self, X: Array, n_novel: int | None) -> Detection:
         rng = torch_generator(self.seed, "detect", self._n_updates)
         shared = SharedSpace(
-            X, self._memories(), self._embedder.learn_views, lambda X: self._score(X).is_novel,
+            X,
+            self._memories(),
+            self._embedder.learn_views,
+            lambda X: self._score_window(X).is_novel,
             self.seed,
-        )  # fmt: skip
-        return self.clustering.detect(self._score(X), n_novel, self.classes_, rng, shared)
+        )
+        return self.clustering.detect(self._score_window(X), n_novel, self.classes_, rng, shared)
 
-    def _score(self, X: Array) -> ScoredWindow:
+    def _score_window(self, X: Array) -> ScoredWindow:
         z = self._embed(X)
         novelty = -self._forest.score_samples(z)
         return ScoredWindow(novelty, novelty > -self._forest.offset_, self._predict(X), z)

@@ -194,11 +194,11 @@ class CPE(Learner):
         rng = torch_generator(self.seed, "detect", self._n_updates)
         learn = partial(learn_views, self._network, inputs_only=self._features is not None)
         shared = SharedSpace(
-            X, self._memories(), learn, lambda X: self._score(X).is_novel, self.seed
+            X, self._memories(), learn, lambda X: self._score_window(X).is_novel, self.seed
         )
-        return self.clustering.detect(self._score(X), n_novel, self.classes_, rng, shared)
+        return self.clustering.detect(self._score_window(X), n_novel, self.classes_, rng, shared)
 
-    def _score(self, X: Array) -> ScoredWindow:
+    def _score_window(self, X: Array) -> ScoredWindow:
         z = embed(self._network, as_tensor(X, self._network.device))
         distance, nearest = self._prototypes.nearest(z)
         label = self._prototypes.labels[nearest].cpu().numpy()

@@ -145,16 +145,16 @@ class DTC(ClassifierLearner):
     def _measure_novelty(self, features: Tensor, scored: ScoredWindow) -> Floats:
         """The mean of an instance's own uncertainty and the share of uncertain ones in its cluster.
 
-        The clusters are those of k-means, for the largest number of classes that is tried. So the
+        The share is the mean over clusterings, one for each number of classes that is tried. So the
         novelty does not depend on the number that is found.
         """
-        n_clusters = len(self._classes) + max(self._counts_to_try(features))
-        with torch.no_grad():
-            points = deep_clustering.principal_head(features, n_clusters)(features)
         rng = torch_generator(self.seed, "novelty", self._n_updates)
-        assignment = kmeans(points, min(n_clusters, len(points)), rng).cpu().numpy()
-        shares = novel_shares(assignment, scored.is_novel)
-        return np.asarray((shares[assignment] + scored.novelty) / 2, dtype=np.float32)
+        shares = []
+        for k in self._counts_to_try(features):
+            n_clusters = min(len(self._classes) + k, len(features))
+            assignment = kmeans(features, n_clusters, rng).cpu().numpy()
+            shares.append(novel_shares(assignment, scored.is_novel)[assignment])
+        return np.asarray((np.mean(shares, axis=0) + scored.novelty) / 2, dtype=np.float32)
 
     def _features_of(self, X: Array) -> Tensor:
         if len(X) == 0:

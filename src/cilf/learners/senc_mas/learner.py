@@ -140,12 +140,15 @@ class SENCMaS(Learner):
     def _detect(self, X: Array, n_novel: int | None) -> Detection:
         rng = torch_generator(self.seed, "detect", self._n_updates)
         shared = SharedSpace(
-            X, self._memories(), self._embedder.learn_views, lambda X: self._score(X).is_novel,
+            X,
+            self._memories(),
+            self._embedder.learn_views,
+            lambda X: self._score_window(X).is_novel,
             self.seed,
-        )  # fmt: skip
-        return self.clustering.detect(self._score(X), n_novel, self.classes_, rng, shared)
+        )
+        return self.clustering.detect(self._score_window(X), n_novel, self.classes_, rng, shared)
 
-    def _score(self, X: Array) -> ScoredWindow:
+    def _score_window(self, X: Array) -> ScoredWindow:
         similarity, label = self._similarity(X), self._predict(X)
         is_novel = similarity < self._thresholds()[label]
         return ScoredWindow(1 - similarity, is_novel, label, self._embed(X))
