@@ -12,6 +12,7 @@ from cilf.benchmark import read_grid
 from cilf.benchmark.grid import cell_key
 from cilf.benchmark.paper.items import ITEMS
 from cilf.benchmark.paper.setup import Setup
+from cilf.benchmark.scales import setting
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 GRIDS = sorted(path.name for path in FOLDER.glob("*.toml"))
@@ -24,6 +25,16 @@ def test_a_grid_has_cells_whose_learners_can_be_made(name: str) -> None:
     cells = read_grid(FOLDER / name).cells()
     assert len({cell.folder for cell in cells}) == len(cells) > 0
     assert all(cell.config.make_learner().seed == cell.config.seed for cell in cells)
+
+
+@pytest.mark.parametrize("data", ["mnist", "cifar10"])
+@pytest.mark.parametrize("learner", ["cfo", "dtc"])
+def test_the_budgets_of_a_scale_are_a_row_of_their_curve(learner: str, data: str) -> None:
+    configs = [cell.config for cell in read_grid(FOLDER / "budgets.toml").cells()]
+    rows = [c.parameters for c in configs if (c.learner, c.data) == (learner, data)]
+    assert len(rows) == 4
+    budgets = setting("cpu", data).learner
+    assert {name: budgets[name] for name in rows[0]} in rows
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

@@ -17,9 +17,9 @@ from cilf.core import validation
 
 ANY = "*"  # the row of every data set that has none of its own
 TUNING = {
-    "tuning__warmup_epochs": 5,
-    "tuning__sharpen_epochs": 10,
-}  # on each window, by learners that do so
+    "tuning__warmup_epochs": 10,
+    "tuning__sharpen_epochs": 25,
+}  # on each window, by learners that do so; docs/methods/dtc.md has the curve
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,14 @@ def _smoke(memory: int) -> Setting:
     )
 
 
-def _cpu(initial: int, window: int, memory: int, n_windows: int | None = None) -> Setting:
+def _cpu(
+    initial: int, window: int, memory: int, n_windows: int | None = None, sharpen_epochs: int = 25
+) -> Setting:
+    budgets = TUNING | {"tuning__sharpen_epochs": sharpen_epochs}
     sizes = {"initial_size": initial, "window_size": window, "holdout_size": 100}
     return Setting(
         stream=sizes if n_windows is None else sizes | {"n_windows": n_windows},
-        learner={"backbone": "convnet", "epochs": 20, "memory_size": memory} | TUNING,
+        learner={"backbone": "convnet", "epochs": 20, "memory_size": memory} | budgets,
     )
 
 
@@ -93,8 +96,8 @@ SCALES: dict[str, dict[str, Setting]] = {
     },
     "cpu": {
         "digits": Setting(learner={"backbone": "convnet", "epochs": 20, "memory_size": 1000}),
-        "mnist": _cpu(500, 200, 500),
-        "cifar10": _cpu(500, 200, 1000),
+        "mnist": _cpu(500, 200, 500, sharpen_epochs=50),
+        "cifar10": _cpu(500, 200, 1000, sharpen_epochs=50),
         # A class has 500 training images: 200 + 6 x 50, or 150 + 7 x 50, use up all of them.
         "cifar50": _cpu(200, 50, 1500, n_windows=6),
         "cifar100": _cpu(150, 50, 2000, n_windows=7),
@@ -107,9 +110,10 @@ SCALES: dict[str, dict[str, Setting]] = {
     },
 }
 # On every row of a scale: learners that make images would take hours with their defaults.
+# docs/methods/cfo.md has the curve.
 GANS: dict[str, Mapping[str, Any]] = {
     "smoke": _gan(epochs=10, update_epochs=3, latent_size=16),
-    "cpu": _gan(epochs=3, update_epochs=1, latent_size=32),
+    "cpu": _gan(epochs=10, update_epochs=1, latent_size=32),
 }
 # Beside the row of a data set: budgets that are meant for one learner alone.
 _PAPER_SMOKE = {"backbone": "convnet", "width": 16, "detector__epochs": 2, "detector__k_max": 4}
