@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 import torch
 
-from cilf.core.random import derive_seed, generator, isolated_torch, torch_generator
+from cilf.core.random import (
+    derive_seed,
+    generator,
+    isolated_torch,
+    move_generator,
+    torch_generator,
+)
 
 PURPOSES: list[tuple[str | int, ...]] = [("fit",), ("update",), ("update", 1), ("update", 2)]
 
@@ -110,3 +116,8 @@ def test_a_device_is_no_part_of_the_seed() -> None:
     named = torch_generator(3, "fit", device=torch.device("cpu"))
     assert named.initial_seed() == torch_generator(3, "fit").initial_seed()
     assert named.device == torch_generator(3, "fit").device == torch.device("cpu")
+
+
+def test_a_generator_that_is_on_the_device_already_is_not_replaced() -> None:
+    generator = torch_generator(0, "draws")
+    assert move_generator(generator, torch.device("cpu")) is generator

@@ -50,6 +50,16 @@ def torch_generator(
     return torch.Generator(device or "cpu").manual_seed(derive_seed(seed, *purpose))
 
 
+def move_generator(generator: torch.Generator, device: torch.device) -> torch.Generator:
+    """A generator for the draws of batches on this device: the same one if it is there already."""
+    import torch
+
+    if generator.device.type == device.type:
+        return generator
+    seed = int(torch.randint(2**31, (1,), generator=generator, device=generator.device))
+    return torch.Generator(device).manual_seed(seed)
+
+
 @contextmanager
 def isolated_torch(seed: int, *purpose: str | int) -> Iterator[None]:
     """Seed torch's global generators inside the block and put them back after it.

@@ -19,7 +19,7 @@ from cilf.clustering.validity_curve import Curvature
 from cilf.core import validation
 from cilf.core.distances import squared_distances
 from cilf.core.parameters import Part
-from cilf.core.random import torch_generator
+from cilf.core.random import move_generator, torch_generator
 from cilf.learners.cilf.decision import NEAREST_CENTRE, average_novelty, decide
 from cilf.learners.cilf.detect import DetectorResult, Model
 from cilf.learners.cilf.embedding import Labelled
@@ -127,16 +127,17 @@ class CurriculumDetector(Part):
             z, known, n_novel, generator=generator, beta=beta, weights=weights
         )
         pool = PseudoLabelled.combine(x, clusters, model.memory if self.replay_size else None)
-        prototypes, ranks = clusters.centres, rank_easiness(weights)
+        prototypes, order = clusters.centres, order_by_easiness(weights)
+        draws = move_generator(generator, network.device)
 
         def batches(_: int) -> Iterable[Tensor]:
             for step in range(self._count_steps(len(x), model.training.batch_size)):
                 share = pace(step, self.pace_start, self.pace_growth, self.pace_every)
-                easy = torch.nonzero(ranks < share)[:, 0]
-                yield pool.draw_batch(easy, model.training.batch_size, self.replay_size, generator)
+                easy = order[: count_share(share, len(x))].sort().values
+                yield pool.draw_batch(easy, model.training.batch_size, self.replay_size, draws)
 
         def objective(z: Tensor, rows: Tensor) -> Tensor:
-            return model.loss.measure(z, pool.labels[rows], prototypes, generator, known)
+            return model.loss.measure(z, pool.labels[rows], prototypes, draws, known)
 
         settings = model.training.settings(self.epochs, self.learning_rate)
         for _ in training.epochs(
@@ -145,7 +146,7 @@ class CurriculumDetector(Part):
             z = embed(network, pool.x)
             prototypes = pool.move_centres(z, prototypes, beta)
             clusters = pool.relabel(z, prototypes)
-            ranks = rank_easiness(self._weigh(z[: len(x)], model))
+            order = order_by_easiness(self._weigh(z[: len(x)], model))
         return TunedWindow(z[: len(x)], clusters, network)
 
     def _count_steps(self, n_instances: int, batch_size: int) -> int:
@@ -191,9 +192,9 @@ class PseudoLabelled:
         self, easy: Tensor, size: int, replay_size: int, generator: torch.Generator
     ) -> Tensor:
         """``size`` of the easy rows of the window, and ``replay_size`` of the memory's."""
-        memory = torch.arange(self.n_window, len(self.x))
-        window = _draw_rows(easy.cpu(), size, generator)
-        return torch.cat([window, _draw_rows(memory, replay_size, generator)]).to(self.x.device)
+        memory = torch.arange(self.n_window, len(self.x), device=easy.device)
+        window = _draw_rows(easy, size, generator)
+        return torch.cat([window, _draw_rows(memory, replay_size, generator)])
 
     def move_centres(self, points: Tensor, centres: Tensor, beta: float) -> Tensor:
         """The centres at their new means; known ones follow the memory, if there is one."""
@@ -215,7 +216,10 @@ class PseudoLabelled:
 
 def _draw_rows(rows: Tensor, n: int, generator: torch.Generator) -> Tensor:
     """Draw ``n`` of these rows with replacement; none if there are no rows."""
-    return rows[torch.randint(len(rows), (n,), generator=generator)] if len(rows) else rows
+    if len(rows) == 0:
+        return rows
+    drawn = torch.randint(len(rows), (n,), generator=generator, device=generator.device)
+    return rows[drawn.to(rows.device)]
 
 
 def weigh_by_confusion(z: Tensor, prototypes: Tensor, alpha: float, gamma: float) -> Tensor:
@@ -229,16 +233,22 @@ def weigh_by_confusion(z: Tensor, prototypes: Tensor, alpha: float, gamma: float
     return (u - threshold).square()
 
 
-def rank_easiness(weights: Tensor) -> Tensor:
-    """Rank of each instance as a share of the window: 0 is the easiest, of the largest weight.
+def order_by_easiness(weights: Tensor) -> Tensor:
+    """The instances of a window, those of large weight first.
 
-    >>> rank_easiness(torch.tensor([0.1, 0.9, 0.5, 0.7])).tolist()
-    [0.75, 0.0, 0.5, 0.25]
+    >>> order_by_easiness(torch.tensor([0.1, 0.9, 0.5, 0.7])).tolist()
+    [1, 3, 2, 0]
     """
-    ranks = torch.empty_like(weights)
-    order = weights.argsort(descending=True, stable=True)
-    ranks[order] = torch.arange(len(weights), device=weights.device, dtype=weights.dtype)
-    return ranks / len(weights)
+    return weights.argsort(descending=True, stable=True)
+
+
+def count_share(share: float, n: int) -> int:
+    """The number of instances in a share of ``n``, rounded up.
+
+    >>> count_share(0.2, 11), count_share(0.2 * 3, 1200)
+    (3, 720)
+    """
+    return min(n, math.ceil(share * n - 1e-6))
 
 
 def pace(step: int, start: float, growth: float, every: int) -> float:
