@@ -79,6 +79,29 @@ def test_some_cells_have_no_forecast(measured: list[tuple[int, ...]], tmp_path: 
     assert measured == []
 
 
+OWN_TRAINING = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+from cilf.learners.iforest import IForest
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class Mine(IForest):
+    name: ClassVar[str] = "mine"
+    backbone: str = "mlp"
+    device: str = "cpu"
+"""
+
+
+def test_a_network_with_a_training_of_its_own_has_no_forecast(
+    measured: list[tuple[int, ...]], tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").write_text(OWN_TRAINING, encoding="utf-8")
+    cell = config(f"{tmp_path / 'mine.py'}:Mine")
+    assert list(Forecaster().forecast([cell])) == []
+    assert measured == []
+
+
 @pytest.mark.parametrize(("shape", "backbone"), [((6, 6, 3), "convnet"), ((5,), "mlp")])
 def test_a_speed_is_measured_without_a_trace(shape: tuple[int, ...], backbone: str) -> None:
     network = make_network(

@@ -9,9 +9,10 @@ from cilf.benchmark.image_passes import (
     StreamSizes,
     WindowSize,
     count_passes,
-    count_tuning_epochs,
+    count_tuned_images,
 )
 from cilf.data import load_dataset
+from cilf.learners import make
 from cilf.stream import multiple_novel
 
 SIZES = StreamSizes(initial=100, windows=(WindowSize(60, 20), WindowSize(80, 30)), holdout=40)
@@ -61,7 +62,9 @@ def test_nothing_is_tuned_where_nothing_is_detected() -> None:
 
 
 def test_a_detector_tunes_for_each_number_of_novel_classes() -> None:
-    parameters = {"detector__epochs": 10, "detector__k_max": 3}
-    assert count_tuning_epochs(parameters, 1000) == 4 * 10
-    assert count_tuning_epochs(parameters, 16) == 3 * 10  # a small window has fewer
-    assert count_tuning_epochs({"detector__k_max": 3}, 1000) == 0
+    changes = {"detector__epochs": 10, "detector__k_max": 3, "training__batch_size": 100}
+    parameters = make("cilf-paper", **changes).get_params()
+    assert count_tuned_images(parameters, 5000) == 4 * 10 * 5000
+    assert count_tuned_images(parameters, 200) == 4 * 10 * 30 * 100  # at least 30 batches
+    assert count_tuned_images(parameters, 16) == 3 * 10 * 30 * 100  # a small window has fewer
+    assert count_tuned_images(make("cilf").get_params(), 1000) == 0

@@ -191,6 +191,7 @@ def test_given_hands_every_learner_the_same_labels_and_detects_nothing(stream: S
         assert np.array_equal(y, window.y[novel])
     for r, window in zip(records, stream, strict=True):
         assert r.n_novel_found is None
+        assert r.seconds_detect == 0.0
         assert all(math.isnan(r.metric(name)) for name in ("na", "h", "plan_h", "auroc"))
         assert r.n_queried == np.isin(window.y, window.novel).sum()
         assert not math.isnan(r.holdout_accuracy[0])

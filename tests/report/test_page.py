@@ -224,6 +224,7 @@ def test_an_unfinished_run_says_so(make_run: MakeRun, tmp_path: Path) -> None:
 def test_a_run_that_just_began_has_a_page(make_run: MakeRun, tmp_path: Path) -> None:
     whole = Page(write_report(make_run(tmp_path, n=0).path))
     assert "No window is recorded yet." in whole.text
+    assert "the learner was given" not in whole.text
 
 
 def test_windows_without_a_snapshot_say_so(make_run: MakeRun, tmp_path: Path) -> None:
@@ -287,6 +288,14 @@ def test_a_missing_extra_is_named(
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(BadConfig, match=r"pip install 'cilf\[report\]'"):
         write_report(digits_run.path)
+
+
+def test_na_is_never_shown_without_what_it_is_made_of(one: Page, several: Path) -> None:
+    tiles = re.findall(r"<dt[^>]*>(\w+)", one.source.split('<dl class="tiles">')[1])
+    assert tiles[:4] == ["H", "AKS", "AUS", "NA"]
+    facts = re.search(r'class="run-facts">(.*?)</span>', Page(several / "report.html").source)
+    assert facts is not None
+    assert re.search(r"H \S+ · AKS \S+ · AUS \S+ · NA ", facts[1])
 
 
 def test_the_command_quotes_what_a_shell_would_split() -> None:

@@ -27,6 +27,7 @@ LONGEST_BATCH = 1.0  # seconds
 MEASURED = 1.0  # seconds of training that are timed, or one batch
 MOST_BATCHES = 1000
 EMBEDDING_SIZE = 64
+NEEDED = ("backbone", "width", "device", "training")  # parameters of learners with a forecast
 N_SOME = 2  # instances that tell whether a frozen network runs before the learner
 
 
@@ -79,8 +80,9 @@ class Forecaster:
     def forecast(self, configs: Iterable[RunConfig]) -> Iterator[tuple[RunConfig, float]]:
         """Yield the configs whose run time can be forecast, and the seconds of each.
 
-        That is not so for learners without a network, for instances that pass a frozen network
-        first, and for data that cannot be loaded here.
+        That is not so for learners without a network or with one that is trained in a way of its
+        own, for instances that pass a frozen network first, and for data that cannot be loaded
+        here.
         """
         for config in sorted(configs, key=lambda config: config.data):
             try:
@@ -94,7 +96,7 @@ class Forecaster:
     def _forecast_one(self, config: RunConfig) -> float | None:
         learner = config.make_learner()
         parameters = learner.get_params()
-        if "backbone" not in parameters:
+        if not set(NEEDED) <= parameters.keys():
             return None
         stream = self._find_stream(config)
         if learner.features_for(stream.some) is not None:

@@ -72,7 +72,7 @@ def count_passes(
     labelled = everything = sizes.initial
     for number, window in enumerate(sizes.windows, start=1):
         forwards += window.n + sizes.holdout
-        trained += window.n * count_tuning_epochs(parameters, window.n) if detects else 0
+        trained += count_tuned_images(parameters, window.n) if detects else 0
         everything += window.n
         if keeps_everything:
             anew = 0 if parameters.get("warm_start") else epochs + (number - 1) * update_epochs
@@ -83,17 +83,17 @@ def count_passes(
     return trained + FORWARD_SHARE * forwards
 
 
-def count_tuning_epochs(parameters: Mapping[str, Any], n_instances: int) -> int:
-    """Epochs that a learner trains on a window of this size in order to detect novel classes.
+def count_tuned_images(parameters: Mapping[str, Any], n_instances: int) -> int:
+    """Images that a learner trains on in a window of this size to detect novel classes.
 
-    >>> count_tuning_epochs({"tuning__warmup_epochs": 5, "tuning__sharpen_epochs": 10}, 200)
-    15
-    >>> count_tuning_epochs({"detector__epochs": 4, "detector__k_max": 2}, 200)  # K = 0, 1, 2
-    12
+    >>> count_tuned_images({"tuning__warmup_epochs": 5, "tuning__sharpen_epochs": 10}, 200)
+    3000
     """
     names = ("tuning__warmup_epochs", "tuning__sharpen_epochs")
-    once = sum(int(parameters.get(name, 0)) for name in names)
-    if "detector__epochs" not in parameters:
+    once = n_instances * sum(int(parameters.get(name, 0)) for name in names)
+    if "detector__epochs" not in parameters:  # no detector, or one that trains nothing
         return once
-    n_counts = len(counts_to_try(parameters["detector__k_max"], n_instances))
-    return once + n_counts * int(parameters["detector__epochs"])
+    detector, batch_size = parameters["detector"], int(parameters["training__batch_size"])
+    n_counts = len(counts_to_try(detector.k_max, n_instances))
+    n_batches = n_counts * detector.epochs * detector.count_steps(n_instances, batch_size)
+    return once + int(n_batches * (batch_size + detector.replay_size))

@@ -202,7 +202,7 @@ def _step(
         holdout_accuracy=_holdout_accuracy(learner, stream, window.index, named | made_up),
         holdout_classes=metrics.group_sizes(stream.holdout.y, stream.plan.arrivals, window.index),
         n_queried=len(labelled.queried),
-        seconds_detect=seconds_detect,
+        seconds_detect=0.0 if policy.is_given else seconds_detect,
         seconds_update=seconds_update,
         n_propagated=int(labelled.propagated.sum()),
         propagated_right=_propagated_right(labelled, window, made_up),

@@ -14,6 +14,7 @@ from cilf.core.parameters import flatten, to_dotted
 from cilf.evaluate.metric_table import METRICS
 from cilf.evaluate.records import find_runs
 from cilf.evaluate.summary import summarize
+from cilf.query.query_policy import GIVEN
 from cilf.report import charts, exemplars, heatmaps, scatter
 from cilf.report.clusters import find_correct, to_text
 from cilf.report.description import describe_data, describe_run, format_percent, list_data_facts
@@ -29,7 +30,10 @@ from cilf.report.tables import Table, format_cell, is_missing
 
 SHAREABLE = ("data", "scenario", "scale")
 FACTS = ("scale", "protocol", "query", "strategy", "propagate", "n_novel", "started", "commit")
-TILES = ("plan_h", "plan_na", "plan_auroc", "plan_k_exact", "holdout_first", "holdout_all")
+TILES = (
+    "plan_h", "plan_aks", "plan_aus", "plan_na", "plan_auroc", "plan_k_exact", "holdout_first",
+    "holdout_all",
+)  # fmt: skip
 USUAL = (("strategy", "random"), ("protocol", "found"))  # options that a command leaves out
 MAX_RUNS_WITH_IMAGES = 8  # on one page
 
@@ -117,7 +121,7 @@ def _view(run: Run, name: str, with_images: bool) -> dict[str, Any]:
         "tiles": _tiles(summary),
         "table": make_window_table(run),
         "footer": make_window_footer(run, summary),
-        "detected": any(record.n_novel_found is not None for record in run.records),
+        "detected": run.about.get("protocol") != GIVEN,
         "stream": heatmaps.make_stream_heatmap(run),
         "counts": charts.plot_counts(run.records),
         "metrics": charts.plot_metrics(run.records),

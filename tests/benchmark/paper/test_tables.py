@@ -103,6 +103,13 @@ def test_who_finds_no_more_than_the_floor_is_marked() -> None:
     assert names == ["cilf", "cpe‡", "dtc‡", "never"]
 
 
+def test_nobody_is_marked_where_nothing_is_compared_with_the_floor() -> None:
+    unfinished = {"cilf": score_of([0.5], [0.6]), "cpe": Score({}), "never": score_of([0.0], [0.0])}
+    assert [row[1] for row in table_of(unfinished).rows] == ["cilf", "never", "cpe"]
+    without_floor = {"cilf": score_of([0.5], [0.6]), "never": Score({})}
+    assert [row[1] for row in table_of(without_floor).rows] == ["cilf", "never"]
+
+
 def test_joint_is_no_rival_and_who_ends_above_it_is_named() -> None:
     ranking, ending = Column(FORGETTING, GIVEN), Column(ALL, GIVEN)
     scores = {
@@ -122,7 +129,11 @@ def test_joint_is_no_rival_and_who_ends_above_it_is_named() -> None:
     said = describe_above_ceiling(scores)
     assert said.endswith("dnn-base, replay, given, on mnist by 0.040 ± 0.014.")
     assert "cilf" not in said
-    assert describe_above_ceiling({place("cilf"): scores[place("cilf")]}).endswith(": none.")
+    below = {place(name): scores[place(name)] for name in ("joint", "cilf")}
+    assert describe_above_ceiling(below).endswith(": none.")
+    unfinished = below | {place("joint"): {ranking: Score({}), ending: Score({})}}
+    for without in (unfinished, {place("cilf"): scores[place("cilf")]}):
+        assert describe_above_ceiling(without).startswith("No run of joint is finished")
 
 
 def test_numbers_for_programs_are_numbers() -> None:

@@ -104,8 +104,8 @@ def test_batches_follow_the_window_unless_their_number_is_given(
 ) -> None:
     usual = measured_prototypes(fitted, window, monkeypatch, steps=None, epochs=1)
     assert len(usual) == 3 * QUICK.pace_every  # 75 instances fill two batches of 64
-    assert QUICK.replace(steps=None)._count_steps(1000, 64) == 16
-    assert QUICK.replace(steps=7)._count_steps(1000, 64) == 7
+    assert QUICK.replace(steps=None).count_steps(1000, 64) == 16
+    assert QUICK.replace(steps=7).count_steps(1000, 64) == 7
 
 
 def test_the_pace_starts_afresh_in_every_epoch(

@@ -103,6 +103,7 @@ class Column:
         return METRICS[self.metric].title
 
 
+AT_END = Column(ALL, GIVEN)
 Place = tuple[str, Row]  # data set and row
 Scores = Mapping[Place, Mapping[Column, Score]]
 
@@ -127,7 +128,7 @@ def compare(scores: Scores, ranking: Column) -> list[Comparison]:
         rows = {row: own for (name, row), own in scores.items() if name == data}
         ranked = {row: own[ranking] for row, own in rows.items() if row.learner != CEILING}
         best = find_best(ranked, ranking.metric)
-        floor = ranked.get(Row(FLOOR))
+        floor = ranked.get(Row(FLOOR)) if ranking.metric == H else None
         sign = -1 if METRICS[ranking.metric].higher_is_better else 1
         order = sorted(rows, key=lambda row: _nan_last(sign * rows[row][ranking].mean))
         found += [_compare(row, data, rows, best, ranking, floor) for row in order]
@@ -145,7 +146,6 @@ def _compare(
     own, rival = rows[row], rows[best[0]] if best and row not in best else {}
     rival = {column: other for column, other in rival.items() if column in own}
     differences = {column: subtract(own[column], other) for column, other in rival.items()}
-    below = row.learner != FLOOR and ranking.metric == H and floor is not None
     return Comparison(
         row=row,
         data=data,
@@ -153,8 +153,14 @@ def _compare(
         differences=differences,
         p_values={c: compute_p_value(other, own[c]) for c, other in rival.items()},
         is_best=row in best and own[ranking].n_seeds >= LEAST_SEEDS,
-        is_below_floor=below and not subtract(own[ranking], floor or own[ranking]).is_clear(),
+        is_below_floor=row.learner != FLOOR and _is_below(own[ranking], floor),
     )
+
+
+def _is_below(score: Score, floor: Score | None) -> bool:
+    """Whether a score is not clearly above the floor; no, if one of them has no runs."""
+    difference = subtract(score, floor or Score({}))
+    return not math.isnan(difference.mean) and not difference.is_clear()
 
 
 def _nan_last(value: float) -> float:
@@ -285,11 +291,14 @@ def _write_forgetting(scenario: str, inputs: Inputs) -> list[Path]:
 
 def describe_above_ceiling(scores: Scores) -> str:
     """Say which learners end with a higher accuracy on all classes than ``joint``."""
+    ceilings = {data: own[AT_END] for (data, row), own in scores.items() if row.learner == CEILING}
+    if not any(ceiling.n_seeds for ceiling in ceilings.values()):
+        return f"No run of {CEILING} is finished: nothing is compared with it."
     above = []
     for (data, row), own in scores.items():
-        ceiling = scores.get((data, Row(CEILING)), {}).get(Column(ALL, GIVEN))
-        for column in (Column(ALL, GIVEN), Column(ALL, FOUND)) if row.learner != CEILING else ():
-            difference = subtract(own.get(column, Score({})), ceiling or Score({}))
+        ceiling = ceilings.get(data, Score({}))
+        for column in (AT_END, Column(ALL, FOUND)) if row.learner != CEILING else ():
+            difference = subtract(own.get(column, Score({})), ceiling)
             if difference.is_clear():
                 where = f"{row.name}, {column.protocol}, on {data_file_name(data)}"
                 above.append(f"{where} by {difference.format()}")

@@ -131,7 +131,7 @@ class CurriculumDetector(Part):
         draws = move_generator(generator, network.device)
 
         def batches(_: int) -> Iterable[Tensor]:
-            for step in range(self._count_steps(len(x), model.training.batch_size)):
+            for step in range(self.count_steps(len(x), model.training.batch_size)):
                 share = pace(step, self.pace_start, self.pace_growth, self.pace_every)
                 easy = order[: count_share(share, len(x))].sort().values
                 yield pool.draw_batch(easy, model.training.batch_size, self.replay_size, draws)
@@ -149,7 +149,7 @@ class CurriculumDetector(Part):
             order = order_by_easiness(self._weigh(z[: len(x)], model))
         return TunedWindow(z[: len(x)], clusters, network)
 
-    def _count_steps(self, n_instances: int, batch_size: int) -> int:
+    def count_steps(self, n_instances: int, batch_size: int) -> int:
         """The number of batches in a round: the window once, and every share of it."""
         if self.steps is not None:
             return self.steps
