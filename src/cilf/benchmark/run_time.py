@@ -81,7 +81,8 @@ class RunTime:
         return self._forecaster.speeds
 
     def _is_known(self, config: RunConfig) -> bool:
-        in_table = config.data in self._table.get(config.scale, {})
+        scale, data, learner = _key(config)
+        in_table = learner in self._table.get(scale, {}).get(data, {})
         return in_table or _key(config) in self._seconds or _key(config) in self._forecast
 
     def estimate(self, config: RunConfig) -> float | None:

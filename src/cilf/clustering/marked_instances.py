@@ -35,6 +35,15 @@ class MarkedWindow(NamedTuple):
             semi_supervised_kmeans(marked, self.known, n_novel, generator=generator)
         )
 
+    def cluster_whole(self, n_novel: int, generator: torch.Generator) -> Clusters:
+        """k-means of the whole window, of which only marked instances may be in novel clusters.
+
+        A novel centre need not lie among marked instances, so that few of them are split less.
+        """
+        return self._complete(
+            semi_supervised_kmeans(self.points, self.known, n_novel, generator=generator)
+        )
+
     def refine(self, novel: Tensor) -> Clusters:
         """The clusters that k-means of the marked instances converges to from these centres."""
         return self._complete(refine(self.points[self.is_marked], self.known, novel))
@@ -77,7 +86,7 @@ def _count(
     """The clusters of as many novel classes as the rule finds, and the validity curve."""
     most = min(max(counts_to_try(k_max, len(window.points))), int(window.is_marked.sum()))
     counts = range(most + 1)
-    clusterings = {k: window.cluster(k, generator) for k in counts}
+    clusterings = {k: window.cluster_whole(k, generator) for k in counts}
     points = dict.fromkeys(counts, window.points)
     evidence = Evidence(
         clusterings=clusterings,

@@ -68,7 +68,8 @@ def run_stream(
         are whole numbers reach the learner as text.
     n_novel : int, "true" or None, default=None
         Number of novel classes. None lets the learner find it. An int is handed to the learner in
-        every window. "true" hands it the true number.
+        every window. "true" hands it the true number: that of the classes in the window that it
+        does not know, those that it missed before included.
     resume : path or None, default=None
         Run folder that keeps the records and the learner after each window. If it holds finished
         windows, their records come first and a *copy* of the learner read from there goes on;

@@ -28,7 +28,7 @@ from cilf.report.run_tables import (
 )
 from cilf.report.tables import Table, format_cell, is_missing
 
-SHAREABLE = ("data", "scenario", "scale")
+SHAREABLE = ("changes", "data", "scenario", "scale", "protocol")
 FACTS = ("scale", "protocol", "query", "strategy", "propagate", "n_novel", "started", "commit")
 TILES = (
     "plan_h", "plan_aks", "plan_aus", "plan_na", "plan_auroc", "plan_k_exact", "holdout_first",
@@ -104,8 +104,12 @@ def _render(root: Path, runs: Sequence[Run], names: Sequence[str], overview: Tab
 
 def _find_shared(runs: Sequence[Run]) -> dict[str, str]:
     """Find what is the same in every run; the page says it once."""
-    values = {key: {format_cell(run.about.get(key)) for run in runs} for key in SHAREABLE}
+    values = {key: {_format_shared(run.about.get(key)) for run in runs} for key in SHAREABLE}
     return {key: found.pop() for key, found in values.items() if len(found) == 1}
+
+
+def _format_shared(value: Any) -> str:
+    return (" ".join(value) or "none") if isinstance(value, list) else format_cell(value)
 
 
 def _view(run: Run, name: str, with_images: bool) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from cilf.core import WindowRecord
 from cilf.evaluate.metric_table import rank_by_h, shown_for, shown_in, value_after
@@ -12,7 +13,7 @@ from cilf.report.tables import Cell, Table, format_cell
 
 WINDOW_HEAD = ("window", "true K", "found K")
 PROPAGATED = ("propagated", "of these right")  # columns of runs that propagate answers
-RUN_HEAD = ("learner", "data", "scenario", "scale", "seed")
+RUN_HEAD = ("learner", "changes", "data", "scenario", "scale", "protocol", "seed")
 TOTALS = ("queried", "seconds")
 
 
@@ -67,10 +68,15 @@ def _window_row(record: WindowRecord, metrics: Sequence[str], propagated: bool) 
 
 def _run_row(run: Run, name: str, summary: Mapping[str, float]) -> tuple[Cell, ...]:
     return (
-        name, *(run.about.get(key) for key in RUN_HEAD), summary["n_windows"],
+        name, *(_describe_setting(run.about.get(key)) for key in RUN_HEAD), summary["n_windows"],
         *(summary[metric] for metric in shown_in("runs")),
         summary["n_queried"], round(summary["seconds"], 2),
     )  # fmt: skip
+
+
+def _describe_setting(value: Any) -> Cell:
+    """A value of run.json as a cell: the changes of a run are a list."""
+    return " ".join(map(str, value)) if isinstance(value, list) else value
 
 
 def _stream(run: Run) -> tuple[str, ...]:

@@ -110,6 +110,17 @@ def test_nobody_is_marked_where_nothing_is_compared_with_the_floor() -> None:
     assert [row[1] for row in table_of(without_floor).rows] == ["cilf", "never"]
 
 
+def test_who_ends_no_higher_than_the_floor_is_marked_in_tables_of_updates() -> None:
+    ranking, ending = Column(FORGETTING, GIVEN), Column(ALL, GIVEN)
+    scores = {
+        place("never"): {ranking: score_of([0.7], [0.7]), ending: score_of([0.3], [0.3])},
+        place("dnn-base"): {ranking: score_of([0.6], [0.6]), ending: score_of([0.2], [0.35])},
+        place("cilf"): {ranking: score_of([0.1], [0.1]), ending: score_of([0.9], [0.9])},
+    }
+    marked = {one.row.learner: one.is_below_floor for one in compare(scores, ranking, ending)}
+    assert marked == {"cilf": False, "dnn-base": True, "never": False}
+
+
 def test_joint_is_no_rival_and_who_ends_above_it_is_named() -> None:
     ranking, ending = Column(FORGETTING, GIVEN), Column(ALL, GIVEN)
     scores = {

@@ -10,7 +10,7 @@ from cilf import CILF
 from cilf.core.types import Array
 from cilf.data import load_dataset
 from cilf.evaluate import run_stream, summarize
-from cilf.learners import Joint
+from cilf.learners import LEARNERS, Joint
 from cilf.nn import training
 from cilf.stream import multiple_novel
 
@@ -20,9 +20,26 @@ Digits = Callable[..., tuple[Array, Array]]
 def test_joint_keeps_every_instance_and_recognises_all_classes(digits: Digits) -> None:
     first, second = digits(range(3), 0, 45), digits(range(3, 5), 0, 45)
     learner = Joint(epochs=5, update_epochs=5, memory_size=10).fit(*first).update(*second)
-    assert len(learner._everything) == len(first[1]) + len(second[1])
+    n_held_out = len(learner._calibration)
+    assert len(learner._everything) + n_held_out == len(first[1]) + len(second[1])
     X, y = digits(range(5), 60, 15)
     assert (learner.predict(X) == y).mean() > 0.9
+
+
+def test_what_it_holds_out_is_never_trained_on(digits: Digits) -> None:
+    learner = Joint(epochs=1, update_epochs=1, calibration_size=5).fit(*digits(range(3), 0, 45))
+    learner.update(*digits(range(5), 45, 90))
+    assert np.bincount(learner._calibration.y).tolist() == [5] * 5
+    trained = {image.tobytes() for image in learner._everything.X}
+    assert not trained & {image.tobytes() for image in learner._calibration.X}
+
+
+def test_no_incremental_learner_trains_more_epochs_in_an_update() -> None:
+    """But for den, whose updates train a small block, with up to 100 short passes."""
+    others = {name: cls() for name, cls in LEARNERS.items() if name not in ("joint", "den")}
+    epochs = {n: learner.get_params().get("update_epochs", 0) for n, learner in others.items()}
+    assert Joint().update_epochs >= max(epochs.values())
+    assert Joint().epochs >= max(lr.get_params().get("epochs", 0) for lr in others.values())
 
 
 def test_its_first_training_is_that_of_cilf(digits: Digits) -> None:

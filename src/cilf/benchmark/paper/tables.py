@@ -41,8 +41,8 @@ NOTE = (
     "over seeds and windows). "
 )
 NOTE_ON_FLOOR = (
-    f"{BELOW_FLOOR}: H is not above that of {FLOOR}, which finds nothing, by more than its "
-    "deviation. "
+    f"{BELOW_FLOOR}: {{}} is not above that of {FLOOR}, which finds and learns nothing, by more "
+    "than the deviation, or not above it with one seed. "
 )
 NOTE_ON_PAPER = "The paper's numbers are from its own streams, networks and definitions."
 CSV_COLUMNS = (
@@ -121,17 +121,22 @@ class Comparison:
     is_below_floor: bool
 
 
-def compare(scores: Scores, ranking: Column) -> list[Comparison]:
-    """Compare the rows of each data set with the best of them, in the order of the ranking."""
+def compare(
+    scores: Scores, ranking: Column, floor_column: Column | None = None
+) -> list[Comparison]:
+    """Compare the rows of each data set with the best of them, in the order of the ranking.
+
+    The floor is compared by ``floor_column``, which is the ranking if it is None.
+    """
+    judged = floor_column or ranking
     found: list[Comparison] = []
     for data in dict.fromkeys(data for data, _ in scores):
         rows = {row: own for (name, row), own in scores.items() if name == data}
         ranked = {row: own[ranking] for row, own in rows.items() if row.learner != CEILING}
         best = find_best(ranked, ranking.metric)
-        floor = ranked.get(Row(FLOOR)) if ranking.metric == H else None
         sign = -1 if METRICS[ranking.metric].higher_is_better else 1
         order = sorted(rows, key=lambda row: _nan_last(sign * rows[row][ranking].mean))
-        found += [_compare(row, data, rows, best, ranking, floor) for row in order]
+        found += [_compare(row, data, rows, best, ranking, judged) for row in order]
     return found
 
 
@@ -141,7 +146,7 @@ def _compare(
     rows: Mapping[Row, Mapping[Column, Score]],
     best: Sequence[Row],
     ranking: Column,
-    floor: Score | None,
+    judged: Column,
 ) -> Comparison:
     own, rival = rows[row], rows[best[0]] if best and row not in best else {}
     rival = {column: other for column, other in rival.items() if column in own}
@@ -153,13 +158,13 @@ def _compare(
         differences=differences,
         p_values={c: compute_p_value(other, own[c]) for c, other in rival.items()},
         is_best=row in best and own[ranking].n_seeds >= LEAST_SEEDS,
-        is_below_floor=row.learner != FLOOR and _is_below(own[ranking], floor),
+        is_below_floor=row.learner != FLOOR and _is_below(judged, own, rows.get(Row(FLOOR), {})),
     )
 
 
-def _is_below(score: Score, floor: Score | None) -> bool:
+def _is_below(judged: Column, own: Mapping[Column, Score], floor: Mapping[Column, Score]) -> bool:
     """Whether a score is not clearly above the floor; no, if one of them has no runs."""
-    difference = subtract(score, floor or Score({}))
+    difference = subtract(own.get(judged, Score({})), floor.get(judged, Score({})))
     return not math.isnan(difference.mean) and not difference.is_clear()
 
 
@@ -275,7 +280,7 @@ def write_table(table: Table, numbers: Table, inputs: Inputs) -> list[Path]:
 def _write_detection(scenario: str, inputs: Inputs) -> list[Path]:
     columns = [Column(metric) for metric in DETECTION]
     compared = compare(_score_detection(inputs), columns[0])
-    note = NOTE + NOTE_ON_FLOOR + NOTE_ON_PAPER
+    note = NOTE + NOTE_ON_FLOOR.format(columns[0].title) + NOTE_ON_PAPER
     table = make_table(compared, columns, scenario, inputs.title, note)
     return write_table(table, make_csv_table(compared, scenario), inputs)
 
@@ -283,8 +288,9 @@ def _write_detection(scenario: str, inputs: Inputs) -> list[Path]:
 def _write_forgetting(scenario: str, inputs: Inputs) -> list[Path]:
     columns = [Column(metric, protocol) for protocol in (GIVEN, FOUND) for metric in UPDATE]
     scores = _score_forgetting(inputs)
-    compared = compare(scores, columns[0])
-    note = f"{NOTE}{describe_above_ceiling(scores)} {NOTE_ON_PAPER}"
+    compared = compare(scores, columns[0], AT_END)
+    floor = NOTE_ON_FLOOR.format(_name_column(AT_END, columns))
+    note = f"{NOTE}{floor}{describe_above_ceiling(scores)} {NOTE_ON_PAPER}"
     table = make_table(compared, columns, scenario, inputs.title, note)
     return write_table(table, make_csv_table(compared, scenario), inputs)
 

@@ -7,12 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
+
 from cilf.core import validation
 from cilf.core.parameters import inherit_descriptions
+from cilf.core.random import generator
 from cilf.core.types import Array, Ints
 from cilf.learners.base import Arrays
 from cilf.learners.cilf.learner import CILF
-from cilf.nn.memory import Memory
+from cilf.nn.memory import Memory, set_aside
 from cilf.nn.network import Network
 
 
@@ -29,6 +32,8 @@ class Joint(CILF):
 
     Parameters
     ----------
+    update_epochs : int, default=20
+        Number of passes over all data in an update, no fewer than any incremental learner has.
     warm_start : bool, default=True
         Whether an update continues the training of the network for ``update_epochs``. Otherwise it
         trains a new one for as many epochs as all trainings so far together, which takes a
@@ -60,19 +65,30 @@ class Joint(CILF):
         "warm_start": validation.flag,
     }
 
+    update_epochs: int = 20  # as many as the incremental learner that trains most, cilf-paper
     warm_start: bool = True
 
     _everything: Memory = field(init=False)
 
-    def _fit(self, X: Array, y: Ints) -> None:
-        super()._fit(X, y)
-        self._everything = Memory(X.copy(), y)
-
     def _update(self, X: Array, y: Ints, n_classes: int) -> None:
-        everything = self._everything.combine(X, y)
+        rng = generator(self.seed, "update", self._n_updates)
+        train, aside = set_aside(y, self.calibration_size, rng, there=self._calibration.y)
+        everything = self._everything.combine(X[train], y[train])
         network, epochs = self._start()
-        self._train(network, everything.X, everything.y, epochs=epochs, even=True)
-        self._everything = everything
+        self._train(network, everything, rng, epochs=epochs, even=True)
+        self._calibration = self._calibration.combine(X[aside], y[aside])
+
+    def _train(
+        self,
+        network: Network,
+        known: Memory,
+        rng: np.random.Generator,
+        *,
+        epochs: int,
+        even: bool = False,
+    ) -> None:
+        super()._train(network, known, rng, epochs=epochs, even=even)
+        self._everything = known
 
     def _start(self) -> tuple[Network, int]:
         """The network that an update starts from, and the epochs that it trains."""

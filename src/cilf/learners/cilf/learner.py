@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -147,23 +148,28 @@ class CILF(Learner):
             "width": self.width,
             "embedding_size": self.embedding_size,
         }
-        network = self._make_network(X.shape[1:], self._architecture)
-        self._train(network, X, y, epochs=self.epochs)
-
-    def _train(
-        self, network: Network, X: Array, y: Ints, *, epochs: int, even: bool = False
-    ) -> None:
-        """Train a network on these instances and take it over with a new memory (Algorithm 1)."""
         rng = generator(self.seed, "fit")
         train, aside = set_aside(y, self.calibration_size, rng, there=y[:0])
-        known = Memory(X[train], y[train])
+        self._calibration = Memory(X[aside], y[aside])
+        network = self._make_network(X.shape[1:], self._architecture)
+        self._train(network, Memory(X[train], y[train]), rng, epochs=self.epochs)
+
+    def _train(
+        self,
+        network: Network,
+        known: Memory,
+        rng: np.random.Generator,
+        *,
+        epochs: int,
+        even: bool = False,
+    ) -> None:
+        """Train a network on these instances and take it over with a new memory (Algorithm 1)."""
         embedding = fit_embedding(
             network, self._to_tensors(known, network),
             loss=self.loss, optimiser=self.training, epochs=epochs, seed=self.seed, even=even,
         )  # fmt: skip
         self._keep(embedding)
         self._memory = known.rebalance(self.memory_size, rng)
-        self._calibration = Memory(X[aside], y[aside])
 
     def _detect(self, X: Array, n_novel: int | None) -> Detection:
         x = as_tensor(X, self._network.device)
