@@ -88,6 +88,21 @@ def test_a_forecast_is_the_mean_of_both_scenarios(fake: FakeForecaster) -> None:
     assert made.estimate(config("dtc")) == 100.5
 
 
+def test_protocols_have_forecasts_and_times_of_their_own(fake: FakeForecaster) -> None:
+    found, given = config("cilf-paper"), config("cilf-paper", protocol="given")
+    made = RunTime({})
+    made.forecast([found, given])
+    assert (made.estimate(found), made.estimate(given)) == (100.0, 101.0)
+    made.add(found, 500.0)
+    assert (made.estimate(found), made.estimate(given)) == (500.0, 101.0)
+
+
+def test_a_time_under_the_other_protocol_is_better_than_none() -> None:
+    made = RunTime({})
+    made.add(config("iforest"), 5.0)
+    assert made.estimate(config("iforest", protocol="given")) == 5.0
+
+
 def test_no_forecast_is_made_where_times_are_known(fake: FakeForecaster) -> None:
     made = RunTime()
     made.forecast([config("dtc")])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from statistics import median
+from typing import NamedTuple
 
 from cilf.benchmark.config import RunConfig
 from cilf.benchmark.forecast import Forecaster, Speed
@@ -54,8 +55,8 @@ class RunTime:
 
     def __init__(self, table: Mapping[str, Mapping[str, Mapping[str, float]]] = SECONDS) -> None:
         self._table = table
-        self._seconds: dict[tuple[str, str, str], list[float]] = defaultdict(list)
-        self._forecast: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+        self._seconds: _Times = defaultdict(list)
+        self._forecast: _Times = defaultdict(list)
         self._forecaster = Forecaster()
 
     def add(self, config: RunConfig, seconds: float) -> None:
@@ -88,23 +89,41 @@ class RunTime:
     def estimate(self, config: RunConfig) -> float | None:
         """The expected seconds of a cell; None if no time is known for its data and scale.
 
-        A learner without a time is expected to take the median of the others: ``joint`` may take a
-        hundred times as long as they do.
+        A time under the same protocol comes first, since "given" detects nothing. A learner without
+        a time is expected to take the median of the others: ``joint`` may take a hundred times as
+        long as they do.
         """
-        scale, data, learner = _key(config)
+        key = _key(config)
         known = (
-            _mean_by_learner(self._forecast, scale, data)
-            | dict(self._table.get(scale, {}).get(data, {}))
-            | _mean_by_learner(self._seconds, scale, data)
+            _mean_by_learner(self._seconds, key._replace(protocol=None))
+            | _mean_by_learner(self._forecast, key)
+            | dict(self._table.get(key.scale, {}).get(key.data, {}))
+            | _mean_by_learner(self._seconds, key)
         )
-        return known.get(learner, median(known.values())) if known else None
+        return known.get(key.learner, median(known.values())) if known else None
 
 
-def _mean_by_learner(
-    seconds: Mapping[tuple[str, str, str], list[float]], scale: str, data: str
-) -> dict[str, float]:
-    return {n: mean(took) for (s, d, n), took in seconds.items() if (s, d) == (scale, data)}
+class _Key(NamedTuple):
+    """What the seconds of a cell depend on."""
+
+    scale: str
+    data: str
+    protocol: str | None  # None: any
+    learner: str
 
 
-def _key(config: RunConfig) -> tuple[str, str, str]:
-    return config.scale, config.data, learner_class(config.learner).name
+_Times = dict[_Key, list[float]]
+
+
+def _mean_by_learner(seconds: _Times, key: _Key) -> dict[str, float]:
+    """The mean seconds of every learner on the same data, at the same scale and protocol."""
+    by_learner: dict[str, list[float]] = defaultdict(list)
+    for other, took in seconds.items():
+        if key.protocol in (None, other.protocol) and key[:2] == other[:2]:
+            by_learner[other.learner] += took
+    return {learner: mean(took) for learner, took in by_learner.items()}
+
+
+def _key(config: RunConfig) -> _Key:
+    name = learner_class(config.learner).name
+    return _Key(config.scale, config.data, config.protocol, name)
