@@ -82,9 +82,9 @@ class RunTime:
         return self._forecaster.speeds
 
     def _is_known(self, config: RunConfig) -> bool:
-        scale, data, learner = _key(config)
-        in_table = learner in self._table.get(scale, {}).get(data, {})
-        return in_table or _key(config) in self._seconds or _key(config) in self._forecast
+        key = _key(config)
+        in_table = key.learner in self._table.get(key.scale, {}).get(key.data, {})
+        return in_table or key in self._seconds or key in self._forecast
 
     def estimate(self, config: RunConfig) -> float | None:
         """The expected seconds of a cell; None if no time is known for its data and scale.
