@@ -12,9 +12,9 @@ from cilf.benchmark.forecast import Forecaster, Speed
 from cilf.evaluate.metrics import mean
 from cilf.learners import learner_class
 
-# Seconds of a whole run on one core, the mean of both scenarios, by scale, data set and learner, as
-# measured by 'cilf paper' under the protocol "found" ("given" for joint). The time of a learner that
-# is missing is forecast.
+# Seconds of a whole run on one core, the mean of both scenarios, by scale, data set and learner.
+# 'cilf paper' measured them under the protocol "found", those of joint under "given". The time of a
+# learner that is missing is forecast.
 SECONDS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
     "smoke": {
         "digits": {
