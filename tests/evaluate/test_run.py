@@ -13,6 +13,7 @@ from cilf.core.types import Array
 from cilf.errors import BadConfig
 from cilf.evaluate import run_stream, steps
 from cilf.evaluate.run import prepare_stream
+from cilf.learners import Joint
 from cilf.learners.iforest import IForest
 from cilf.query import QueryPolicy, choose_queries, name_clusters
 from cilf.query.budget import Query
@@ -209,6 +210,11 @@ def test_the_upper_bound_gets_the_labels_of_all_instances(stream: Stream, protoc
         assert np.array_equal(X, window.X)
         assert np.array_equal(y, window.y)
         assert r.n_queried == len(window.y)
+
+
+def test_the_upper_bound_names_no_clusters(stream: Stream) -> None:
+    with pytest.raises(BadConfig, match="query is 'self' and the learner is 'joint'"):
+        next(run_stream(Joint(), stream, query="self"))
 
 
 def test_the_number_of_novel_classes_can_be_given(stream: Stream) -> None:

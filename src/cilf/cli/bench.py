@@ -62,9 +62,9 @@ def run_bench(bench: Bench, engine: Engine, *, tensorboard: bool = False) -> Non
     """Run the cells that are not done yet, and show the progress."""
     from cilf.cli.bench_display import announce_bench, follow_bench
 
-    bench.forecast()
-    announce_bench(bench, engine)
     try:
+        bench.forecast()
+        announce_bench(bench, engine)
         with follow_bench(bench, engine) as display:
             for _ in display.follow(bench.run(engine, tensorboard=tensorboard)):
                 pass

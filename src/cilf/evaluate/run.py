@@ -14,6 +14,7 @@ import numpy as np
 
 from cilf.core import Detection, Label, Window, WindowRecord, parameters, validation
 from cilf.core.types import Array, Ints
+from cilf.errors import BadConfig
 from cilf.evaluate import metrics
 from cilf.evaluate.checkpoint import Checkpoint, require_same
 from cilf.evaluate.made_up_names import collect_names, match_names, use_true_names
@@ -135,6 +136,7 @@ def run_policy(
 
     ``keep`` is called with each step before its window counts as finished.
     """
+    _require_queries(learner, policy)
     prepared, checkpoint = prepare_stream(stream, policy), None
     if folder is None:
         learner.fit(*prepared.initial)
@@ -149,6 +151,15 @@ def run_policy(
         if checkpoint is not None:
             checkpoint.save(step.record)
         yield step.record
+
+
+def _require_queries(learner: Learner, policy: QueryPolicy) -> None:
+    """Refuse to name the clusters of a learner that is given all labels anyway."""
+    if learner.takes_all_labels and policy.is_self:
+        raise BadConfig(
+            f"query is {policy.query!r} and the learner is {learner.name!r}, which gets the true "
+            "labels of all instances: leave query out."
+        )
 
 
 def steps(

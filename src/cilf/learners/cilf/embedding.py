@@ -133,9 +133,9 @@ def fit_embedding(
     def objective(z: Tensor, rows: Tensor) -> Tensor:
         return loss.measure(z, y[rows], prototypes, generator)
 
-    draws = (optimiser.batch_size, generator, network.device)
-    shuffle = training.shuffle_batches(len(x), *draws)
-    batches = training.even_batches(y, *draws) if even else shuffle
+    drawing = (optimiser.batch_size, generator, network.device)
+    shuffle = training.shuffle_batches(len(x), *drawing)
+    batches = training.even_batches(y, *drawing) if even else shuffle
     settings = optimiser.settings(epochs, optimiser.learning_rate)
     for epoch in training.epochs(
         network, x, batches, objective, settings, seed=seed, purpose="fit"
