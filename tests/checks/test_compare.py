@@ -36,6 +36,10 @@ def test_detections_are_compared_in_every_array() -> None:
     require_same_detection(found, replace(found, novelty=found.novelty.copy()), "here")
     with pytest.raises(AssertionError, match="novelty"):
         require_same_detection(found, replace(found, novelty=found.novelty + 1), "here")
+    with pytest.raises(AssertionError, match="novelty_p"):
+        require_same_detection(found, replace(found, novelty_p=found.novelty_p / 2), "here")
+    with pytest.raises(AssertionError, match="count_probability"):
+        require_same_detection(found, replace(found, count_probability={9: 1.0}), "here")
 
 
 def test_an_update_changes_the_state() -> None:

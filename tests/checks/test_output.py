@@ -67,6 +67,44 @@ class CountsInNumpy(Toy):
         return changed(found, n_novel=np.int64(found.n_novel))
 
 
+class SaysPValuesOfZero(Toy):
+    def _novelty_p(self, X):
+        return np.zeros(len(X), dtype=np.float32)
+
+
+class SaysPValuesOfNaN(Toy):
+    def _novelty_p(self, X):
+        return np.full(len(X), np.nan, dtype=np.float32)
+
+
+class SaysOnePValue(Toy):
+    def _novelty_p(self, X):
+        return np.ones(1, dtype=np.float32)
+
+
+class IsNotSureOfItself(Toy):
+    def _detect(self, X, n_novel):
+        found = super()._detect(X, n_novel)
+        return changed(found, count_probability={found.n_novel: 0.5})
+
+
+class CountsProbabilitiesInNumpy(Toy):
+    def _detect(self, X, n_novel):
+        found = super()._detect(X, n_novel)
+        return changed(found, count_probability={np.int64(found.n_novel): 1.0})
+
+
+class IsTooSure(Toy):
+    def _detect(self, X, n_novel):
+        return changed(super()._detect(X, n_novel), count_probability={0: 1.5, 1: -0.5})
+
+
+class RanksInTheWindow(Toy):
+    def _novelty_p(self, X):
+        order = np.argsort(np.argsort(-self._novelty(X)))
+        return ((1 + order) / (1 + len(X))).astype(np.float32)
+
+
 class EmbedsInDoubles(Toy):
     def embed(self, X):
         return super().embed(X).astype(np.float64)
@@ -120,12 +158,24 @@ class TakesLabelsForPositions(Toy):
 
 BROKEN: dict[str, list[type[Toy]]] = {
     "labels_are_known": [AnswersMinusOne, AnswersPositions],
-    "detection_is_well_formed": [CountsClustersFromOne, SaysNaN, SaysAllAtOnce, CountsInNumpy],
+    "detection_is_well_formed": [
+        CountsClustersFromOne,
+        SaysNaN,
+        SaysAllAtOnce,
+        CountsInNumpy,
+        SaysPValuesOfZero,
+        SaysPValuesOfNaN,
+        SaysOnePValue,
+        IsNotSureOfItself,
+        CountsProbabilitiesInNumpy,
+        IsTooSure,
+    ],
     "embedding_is_well_formed": [EmbedsInDoubles],
     "n_novel_is_respected": [EstimatesWhenTold, FindsNothingOnRequest],
     "novelty_ignores_n_novel": [ScoresByTheCountFound, ScoresByTheCountGiven],
     "predict_one_by_one": [PredictsByTheBatch],
     "embed_one_by_one": [EmbedsByTheBatch],
+    "novelty_p_alone": [RanksInTheWindow],
     "classes_in_order_of_arrival": [SortsItsClasses],
     "remembered_was_told": [MixesUpItsMemory, RecallsSomethingElse],
     "labels_are_names": [TakesLabelsForPositions],

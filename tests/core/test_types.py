@@ -44,6 +44,21 @@ def test_is_novel_is_where_a_cluster_is() -> None:
     assert len(found) == 4
 
 
+def test_a_learner_that_does_not_estimate_is_certain_of_its_number() -> None:
+    found = detection([-1, 0, 1, -1])
+    assert found.count_probability == {2: 1.0}
+    assert len(found.novelty_p) == 0  # ``Learner.detect`` adds it
+    assert found.novelty_p.dtype == np.float32
+
+
+def test_what_a_learner_estimates_is_kept() -> None:
+    p = np.array([0.5, 0.01], dtype=np.float32)
+    probability = {0: 0.25, 1: 0.75}
+    found = dataclasses.replace(detection([-1, 0]), count_probability=probability, novelty_p=p)
+    assert found.count_probability == probability
+    assert found.novelty_p is p
+
+
 def test_detections_and_records_are_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         detection([0]).n_novel = 3  # type: ignore[misc]

@@ -39,9 +39,11 @@ def require_same_state(before: State, learner: Learner, when: str) -> None:
 
 def require_same_detection(one: Detection, other: Detection, when: str) -> None:
     """Fail unless two detections are exactly equal."""
-    for name in ("novelty", "label", "cluster", "n_novel", "embedding"):
+    for name in ("novelty", "label", "cluster", "n_novel", "embedding", "novelty_p"):
         same = _bytes(getattr(one, name)) == _bytes(getattr(other, name))
         require(same, f"detect gives another {name} {when}")
+    same = dict(one.count_probability) == dict(other.count_probability)
+    require(same, f"detect gives another count_probability {when}")
 
 
 def require_same(one: Any, other: Any, what: str) -> None:

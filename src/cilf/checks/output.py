@@ -61,6 +61,25 @@ def require_well_formed(found: Detection, n: int) -> None:
     expected = list(range(found.n_novel))
     require(present == expected, f"clusters are {present} where n_novel is {found.n_novel}")
     _require_vectors(found.embedding, n)
+    _require_p_values(found.novelty_p, n)
+    _require_distribution(found.count_probability)
+
+
+def _require_p_values(p: Array, n: int) -> None:
+    require(p.shape == (n,), f"novelty_p has shape {p.shape} for {n} instances")
+    require(p.dtype.kind == "f", f"novelty_p is {p.dtype}")
+    seen = f"novelty_p goes from {p.min()} to {p.max()}"
+    require(bool(((p > 0) & (p <= 1)).all()), seen)  # NaN is neither
+
+
+def _require_distribution(probability: Mapping[int, float]) -> None:
+    """Fail unless these are the probabilities of numbers of novel classes."""
+    strange = [k for k in probability if type(k) is not int or k < 0]
+    require(not strange, f"count_probability has {strange}, which are no numbers of classes")
+    values = np.array(list(probability.values()), dtype=np.float64)
+    require(bool(((values >= 0) & (values <= 1)).all()), "count_probability exceeds 0 to 1")
+    total = float(values.sum())
+    require(abs(total - 1) <= 1e-6, f"count_probability sums to {total}")
 
 
 @check
@@ -117,6 +136,25 @@ def check_embed_one_by_one(learner: Learner) -> None:
     alone = np.concatenate([learner.embed(X[i : i + 1]) for i in range(len(X))])
     worst = float(np.abs(together - alone).max() / max(np.abs(together).max(), 1e-12))
     require(worst <= 1e-4, f"embed one by one differs from all at once by {worst:.2g}, relatively")
+
+
+@check
+def check_novelty_p_alone(learner: Learner) -> None:
+    """The p-value of an instance is the same alone and in a window."""
+    learner, X = fit_copy(learner), task().fresh.X
+    together = learner.detect(X).novelty_p
+    alone = np.concatenate([learner.novelty_p(X[i : i + 1]) for i in range(len(X))])
+    worst, resolution = float(np.abs(together - alone).max()), _rank_resolution(learner)
+    require(worst <= 1e-6 + 1.5 * resolution, f"novelty_p alone differs from detect by {worst:.2g}")
+
+
+def _rank_resolution(learner: Learner) -> float:
+    """How much a p-value changes by one rank, where rounding may swap neighbours."""
+    kept = learner.remembered()
+    if kept is None:
+        return 0.0
+    n_ranked = int(kept.held_out.sum()) or len(kept.y)
+    return 1 / (n_ranked + 1)
 
 
 @check

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from cilf.clustering.evidence import CountRule
-from cilf.clustering.excess_mass import ExcessMass
+from cilf.clustering.unexplained_mass import UnexplainedMass
 from cilf.clustering.validity_curve import Curvature, Silhouette
 
 COUNT_RULES: dict[str, type[CountRule]] = {
-    "excess-mass": ExcessMass,
+    "unexplained-mass": UnexplainedMass,
     "silhouette": Silhouette,
     "curvature": Curvature,
 }

@@ -10,9 +10,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cilf.clustering.evidence import CountRule, Evidence, counts_to_try, measure_validity
+from cilf.clustering.evidence import (
+    CountRule,
+    Evidence,
+    Marks,
+    centres_to_try,
+    measure_validity,
+)
 from cilf.clustering.kmeans import Clusters, fill_empty, refine, semi_supervised_kmeans
 from cilf.clustering.novel_clusters import Clustering
+from cilf.clustering.p_values import Labelled
 from cilf.core.distances import squared_distances
 
 CURVE_SIZE = 1000  # instances that the validity curve is measured on, about
@@ -24,16 +31,10 @@ class MarkedWindow(NamedTuple):
     points: Tensor  # (n, d)
     is_marked: Tensor  # (n,)
     known: Tensor  # (n_known, d) centres of the known classes
-    held_out: Tensor  # (m, d) known instances, held out of training if possible
-    held_out_labels: Tensor  # (m,)
-    held_out_is_marked: Tensor  # (m,) whether the detector is wrong about them
-
-    def cluster(self, n_novel: int, generator: torch.Generator) -> Clusters:
-        """k-means of the marked instances; the centres of the known classes stay."""
-        marked = self.points[self.is_marked]
-        return self._complete(
-            semi_supervised_kmeans(marked, self.known, n_novel, generator=generator)
-        )
+    memory: Labelled  # instances that training saw; there may be none
+    memory_is_marked: Tensor  # (m,) whether the detector is wrong about them
+    held_out: Labelled  # known instances, held out of training if possible
+    held_out_is_marked: Tensor  # (h,)
 
     def cluster_whole(self, n_novel: int, generator: torch.Generator) -> Clusters:
         """k-means of the whole window, of which only marked instances may be in novel clusters.
@@ -69,11 +70,7 @@ def cluster_marked(
     marked = window.is_marked
     if not bool(marked.any()):
         return np.full(len(marked), -1, dtype=np.int64), {}
-    curve: Mapping[int, float] = {}
-    if n_novel is None:
-        clusters, curve = _count(window, k_max, rule, generator)
-    else:
-        clusters = window.cluster(n_novel, generator)
+    clusters, curve = _count(window, n_novel, k_max, rule, generator)
     nearest = clusters.assignment.clone()
     distances = squared_distances(window.points[marked], clusters.centres)
     nearest[marked] = fill_empty(nearest[marked], distances, clusters.n_known)
@@ -81,21 +78,28 @@ def cluster_marked(
 
 
 def _count(
-    window: MarkedWindow, k_max: int | None, rule: CountRule, generator: torch.Generator
+    window: MarkedWindow,
+    n_novel: int | None,
+    k_max: int | None,
+    rule: CountRule,
+    generator: torch.Generator,
 ) -> tuple[Clusters, Mapping[int, float]]:
-    """The clusters of as many novel classes as the rule finds, and the validity curve."""
-    most = min(max(counts_to_try(k_max, len(window.points))), int(window.is_marked.sum()))
-    counts = range(most + 1)
+    """The clusters of as many novel classes as are given or found, and the validity curve."""
+    n_marked = int(window.is_marked.sum())
+    counts = [k for k in centres_to_try(k_max, len(window.points)) if k <= n_marked]
+    if n_novel is not None and n_novel not in counts:
+        counts.append(n_novel)
     clusterings = {k: window.cluster_whole(k, generator) for k in counts}
     points = dict.fromkeys(counts, window.points)
+    step = 1 + len(window.points) // CURVE_SIZE
     evidence = Evidence(
         clusterings=clusterings,
         points=points,
+        memory=dict.fromkeys(counts, window.memory),
         held_out=dict.fromkeys(counts, window.held_out),
-        held_out_labels=window.held_out_labels,
-        curve=measure_validity(points, clusterings, 1 + len(window.points) // CURVE_SIZE),
+        curve={} if n_novel is not None else measure_validity(points, clusterings, step),
         generator=generator,
-        is_marked=window.is_marked,
-        held_out_is_marked=window.held_out_is_marked,
+        marks=Marks(window.is_marked, window.memory_is_marked, window.held_out_is_marked),
     )
-    return window.refine(rule.find_centres(evidence)), evidence.curve
+    centres, _ = rule.find(evidence, n_novel)
+    return window.refine(centres), evidence.curve

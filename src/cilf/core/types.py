@@ -52,6 +52,11 @@ class Detection:
         n_novel: The number of novel clusters, found or given.
         curve: The cluster validity for every number of novel clusters that was tried.
         embedding: The place of each instance in the learner's space.
+        count_probability: The probability of each number of novel classes; it sums to one. A
+            learner that does not estimate it is certain of ``n_novel``.
+        novelty_p: The p-value of each instance alone: a known instance falls below ``p`` with
+            probability ``p``. It does not depend on the window, unlike ``novelty``. Every
+            ``detect`` has it.
 
     >>> found = Detection(
     ...     novelty=np.array([0.1, 0.9]), label=np.array(["cat", "cat"]),
@@ -66,6 +71,12 @@ class Detection:
     n_novel: int
     curve: Mapping[int, float]
     embedding: Floats  # (n, d)
+    count_probability: Mapping[int, float] = field(default_factory=dict)
+    novelty_p: Floats = field(default_factory=lambda: np.empty(0, dtype=np.float32))  # (n,)
+
+    def __post_init__(self) -> None:
+        if not self.count_probability:
+            object.__setattr__(self, "count_probability", {self.n_novel: 1.0})
 
     @property
     def is_novel(self) -> Bools:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+import torch
 
+from cilf.clustering.p_values import Labelled, rank_alone
 from cilf.core import Detection, Label, parameters, validation
 from cilf.core.parameters import Part
 from cilf.core.types import Array, Bools, Floats, Ints
@@ -142,6 +145,21 @@ class Learner(ABC):
         """The labelled instances that it keeps for training, and those that it holds out."""
         return None, None
 
+    def _novelty_p(self, X: Array) -> Floats:
+        """The p-value of each instance alone, by its distance from the labelled instances."""
+        memory, held_out = (Memory.empty(X) if kept is None else kept for kept in self._memories())
+        if len(memory) + len(held_out) == 0:
+            return np.ones(len(X), dtype=np.float32)
+        known = (
+            Labelled(torch.from_numpy(self._place(kept.X)), torch.from_numpy(kept.y))
+            for kept in (memory, held_out)
+        )
+        return rank_alone(torch.from_numpy(self._place(X)), *known).numpy().astype(np.float32)
+
+    def _place(self, X: Array) -> Floats:
+        """Instances as the vectors whose distances make p-values; none for no instances."""
+        return self._embed(X) if len(X) else np.zeros((0, 1), dtype=np.float32)
+
     def _wanted_features(self, X: Array) -> str | None:
         """The frozen network (see ``nn.pretrained``) that training data pass through, if any."""
         return None
@@ -183,7 +201,25 @@ class Learner(ABC):
         X = self._check_instances(X)
         self._check_parameters()
         n_novel = validation.n_novel(n_novel, window=len(X))
-        return self._detect(self._extract_features(X), n_novel)
+        seen = self._extract_features(X)
+        found = self._detect(seen, n_novel)
+        if len(found.novelty_p):  # it was computed on the way
+            return found
+        return replace(found, novelty_p=self._novelty_p(seen))
+
+    def novelty_p(self, X: Any) -> Floats:
+        """The p-value of each instance, alone, against held-out instances of the known classes.
+
+        An instance of a known class falls below ``p`` with probability ``p``, about, whatever else
+        is in ``X``. A small value is a reason to look at the instance. It is 1 for every instance
+        if the learner keeps no labelled instances.
+
+        >>> from cilf.learners.iforest import IForest
+        >>> learner = IForest().fit([[i % 10 / 10] for i in range(40)], ["ant", "bee"] * 20)
+        >>> (learner.novelty_p([[0.5], [9.0]]) < 0.05).tolist()
+        [False, True]
+        """
+        return self._novelty_p(self._extract_features(self._check_instances(X)))
 
     def update(self, X: Any, y: Any) -> Self:
         """Learn labelled instances, of new classes or of known ones."""

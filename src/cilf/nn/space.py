@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from cilf.core.distances import squared_distances
 from cilf.nn.prototypes import class_means
 
 DIRECT_FACTOR = 4  # times the wanted directions: up to so many dimensions, all are computed
@@ -32,23 +33,27 @@ class Space:
         known: Sequence[Tensor],
         labels: Tensor,
         window: Sequence[Tensor],
+        centres: Sequence[Tensor],
         *,
         size: int = 64,
         whitening: float = 0.5,
     ) -> Space:
         """The space for a window, from the views of it and of labelled known instances.
 
-        The views are scaled to equal spread and concatenated. The ``size`` main directions of
-        known instances and window together are kept. Distances are then measured in deviations
-        within the known classes: ``whitening`` of 0 leaves them as they are, 1 trusts the
-        covariance wholly.
+        The views are scaled to equal spread and concatenated. The ``size`` main directions are kept
+        of the known instances and of the deviations of the window from the nearest ``centres`` of
+        the known classes. So the space shows what is novel in the window, whatever proportions the
+        known classes have in it. Distances are then measured in deviations within the known
+        classes: ``whitening`` of 0 leaves them as they are, 1 trusts the covariance wholly.
         """
-        both = [torch.cat(pair) for pair in zip(known, window, strict=True)]
-        scales = tuple(_spread(view) for view in (known if len(labels) else both))
-        points = _concatenate(both, scales)
-        origin = points.mean(0)
-        axes = _main_directions(points - origin, size)
-        within = _within_classes((points - origin)[: len(labels)] @ axes, labels)
+        scales = tuple(_spread(view) for view in (known if len(labels) else window))
+        points, seen = _concatenate(known, scales), _concatenate(window, scales)
+        origin = (points if len(labels) else seen).mean(0)
+        beyond = seen - origin
+        if len(labels):
+            beyond = _deviate(seen, _concatenate(centres, scales))
+        axes = _main_directions(torch.cat([points - origin, beyond]), size)
+        within = _within_classes((points - origin) @ axes, labels)
         return cls(scales, origin, axes @ _whitener(within, whitening))
 
     def transform(self, views: Sequence[Tensor]) -> Tensor:
@@ -58,6 +63,11 @@ class Space:
 
 def _concatenate(views: Sequence[Tensor], scales: Sequence[float]) -> Tensor:
     return torch.cat([view / scale for view, scale in zip(views, scales, strict=True)], 1)
+
+
+def _deviate(points: Tensor, centres: Tensor) -> Tensor:
+    """Each point as seen from the nearest centre."""
+    return points - centres[squared_distances(points, centres).argmin(1)]
 
 
 def _spread(x: Tensor) -> float:

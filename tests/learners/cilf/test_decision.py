@@ -10,6 +10,7 @@ from cilf.learners.cilf.decision import (
     decide,
     measure_novelty,
     novelty_threshold,
+    weigh_by_class,
 )
 
 
@@ -49,13 +50,42 @@ def test_the_share_of_fresh_known_instances_above_the_threshold_is_the_one_asked
 ) -> None:
     above = [
         float(
-            (normal(500, -9, 1000 + seed) > novelty_threshold(normal(100, -9, seed), share, False))
+            (normal(500, -9, 1000 + seed) > novelty_threshold(normal(100, -9, seed), share, True))
             .float()
             .mean()
         )
         for seed in range(100)
     ]
     assert sum(above) / len(above) == pytest.approx(share, abs=0.006)
+
+
+@pytest.mark.parametrize("sizes", [(90, 10), (10, 90), (100, 0)])
+def test_the_share_holds_in_the_mixture_of_the_window(sizes: tuple[int, int]) -> None:
+    """The second class is nearer to the novel one; as many are held out of it as of the first."""
+    labels = torch.arange(2).repeat_interleave(200)
+    weights = weigh_by_class(labels, torch.tensor(sizes))
+    above = []
+    for seed in range(50):
+        held_out = torch.cat([normal(200, -30, seed), normal(200, -20, 500 + seed)])
+        threshold = novelty_threshold(held_out, 0.05, False, weights)
+        fresh = torch.cat([normal(10 * sizes[0], -30, 1000 + seed),
+                           normal(10 * sizes[1], -20, 2000 + seed)])  # fmt: skip
+        above.append(float((fresh > threshold).float().mean()))
+    assert sum(above) / len(above) == pytest.approx(0.05, abs=0.01)
+
+
+def test_equal_weights_are_as_good_as_none() -> None:
+    held_out = normal(60, -9, 0)
+    weights = torch.full((60,), 3.0)
+    for share in (0.0, 0.02, 0.3, 1.0):
+        expected = novelty_threshold(held_out, share, True)
+        assert novelty_threshold(held_out, share, True, weights) == expected
+
+
+def test_classes_that_the_window_lacks_have_no_weight() -> None:
+    weights = weigh_by_class(torch.tensor([0, 1, 1, 2]), torch.tensor([6, 0, 2]))
+    assert weights.tolist() == [6.0, 0.0, 0.0, 2.0]
+    assert novelty_threshold(torch.tensor([-1.0, -2.0]), 0.05, True, torch.zeros(2)) == 0.0
 
 
 def test_where_classes_overlap_the_nearest_centre_decides_unless_strict() -> None:
@@ -68,9 +98,11 @@ def test_nothing_held_out_leaves_it_to_the_nearest_centre() -> None:
     assert novelty_threshold(torch.zeros(0), 0.05, strict=True) == 0.0
 
 
-def test_few_held_out_instances_allow_none_above_them() -> None:
-    assert novelty_threshold(torch.tensor([-3.0, -1.0, -2.0]), 0.05, strict=False) == -1.0
-    assert novelty_threshold(torch.tensor([-3.0, -1.0, -2.0]), 1.0, strict=False) == -3.0
+def test_few_held_out_instances_allow_none_above_them_or_leave_it_to_the_nearest_centre() -> None:
+    few = torch.tensor([-3.0, -1.0, -2.0])
+    assert novelty_threshold(few, 0.05, strict=True) == -1.0
+    assert novelty_threshold(few, 0.05, strict=False) == 0.0
+    assert novelty_threshold(few, 1.0, strict=False) == -3.0
 
 
 def test_above_the_threshold_the_nearest_novel_centre_decides() -> None:

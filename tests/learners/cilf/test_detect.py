@@ -11,8 +11,9 @@ import pytest
 import torch
 
 from cilf import CILF
+from cilf.checks.output import require_well_formed
+from cilf.clustering.evidence import centres_to_try
 from cilf.core import Detection
-from cilf.core.random import derive_seed
 from cilf.core.types import Array
 from cilf.nn.network import as_tensor
 
@@ -33,8 +34,7 @@ def test_novel_classes_are_told_from_known_ones(fitted: CILF, window: Array) -> 
 
 def test_a_fixed_k_is_not_searched_for(fitted: CILF, window: Array) -> None:
     assert fitted.detect(window, n_novel=2).curve == {}
-    most = 1 + len(window) // 16  # classes are not tried that would be tiny
-    assert sorted(fitted.detect(window).curve) == list(range(most + 1))
+    assert sorted(fitted.detect(window).curve) == centres_to_try(None, len(window))
 
 
 @pytest.mark.parametrize(
@@ -94,12 +94,91 @@ def test_without_held_out_instances_the_nearest_centre_decides(
     found = learner.detect(window, n_novel=2)
     model = learner._model()
     placed = learner.detector._transform(as_tensor(window, learner._network.device), model)
-    seed = derive_seed(learner.seed, "detect", 0)
-    clusters = placed.cluster(2, torch.Generator().manual_seed(seed))
-    assert np.array_equal(found.is_novel, clusters.assignment.numpy() >= clusters.n_known)
+    centres = torch.stack(
+        [placed.points[torch.from_numpy(found.cluster == k)].mean(0) for k in (0, 1)]
+    )
+    nearest = torch.cdist(placed.points, torch.cat([placed.known, centres])).argmin(1).numpy()
+    assert np.array_equal(found.is_novel, nearest >= len(placed.known))
+
+
+def test_a_given_number_has_the_clusters_that_would_be_found(fitted: CILF, window: Array) -> None:
+    found = fitted.detect(window)
+    given = fitted.detect(window, n_novel=found.n_novel)
+    assert np.array_equal(found.cluster, given.cluster)
+    assert given.count_probability == {found.n_novel: 1.0}
+    assert sum(found.count_probability.values()) == pytest.approx(1.0)
+
+
+def test_p_values_do_not_depend_on_the_window(fitted: CILF, window: Array) -> None:
+    p = fitted.detect(window).novelty_p
+    assert np.array_equal(fitted.detect(window, n_novel=0).novelty_p, p)
+    assert np.allclose(fitted.novelty_p(window[:5]), p[:5], atol=0.05)
+    assert np.median(p[45:]) < 0.1 < np.median(p[:45])
 
 
 def test_detection_works_without_a_memory(fitted: CILF, window: Array, digits: Digits) -> None:
     learner = copy.deepcopy(fitted).set_params(memory_size=0)
     learner.update(*digits(range(3, 4), 60, 30))
     assert np.isfinite(learner.detect(window).novelty).all()
+
+
+def fit_quickly(digits: Digits, **changes: int) -> CILF:
+    return CILF(epochs=2, **changes).fit(*digits(range(3), 0, 45))
+
+
+def require_sound(learner: CILF, window: Array) -> None:
+    """Fail unless a number that is found and one that is given have finite results."""
+    for n_novel in (None, 1):
+        found = learner.detect(window, n_novel)
+        require_well_formed(found, len(window))
+        assert n_novel is None or found.n_novel == n_novel
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_windows_smaller_than_the_number_of_classes(n: int, fitted: CILF, window: Array) -> None:
+    require_sound(fitted, window[:n])
+    require_sound(fitted, window[-n:])
+
+
+def test_a_window_of_equal_instances(fitted: CILF, window: Array) -> None:
+    for i in (0, -1):
+        require_sound(fitted, np.repeat(window[i : i + 1 or None], 30, axis=0))
+    require_sound(fitted, np.zeros((30, 8, 8), dtype=np.float32))
+
+
+def test_features_that_never_vary(digits: Digits, window: Array) -> None:
+    X, y = digits(range(3), 0, 45)
+    flat = CILF(epochs=2).fit(np.ones_like(X), y)
+    require_sound(flat, np.ones_like(window))
+    require_sound(flat, window)
+    vectors = X.reshape(len(X), -1).copy()
+    vectors[:, 10:] = 3.0
+    constant = window.reshape(len(window), -1).copy()
+    constant[:, 10:] = 3.0
+    require_sound(CILF(epochs=2).fit(vectors, y), constant)
+
+
+def test_a_known_class_of_two_instances(digits: Digits, window: Array) -> None:
+    X, y = digits(range(3), 0, 45)
+    require_sound(CILF(epochs=2).fit(X[:92], y[:92]), window)
+    require_sound(CILF(epochs=2).fit(X[[0, 1, 45, 46]], y[[0, 1, 45, 46]]), window)
+
+
+@pytest.mark.parametrize("changes", [{"calibration_size": 0}, {"memory_size": 0}], ids=str)
+def test_no_held_out_instances_or_no_memory(
+    changes: dict[str, int], digits: Digits, window: Array
+) -> None:
+    learner = fit_quickly(digits, **changes)
+    require_sound(learner, window)
+    require_sound(learner, window[:1])
+    assert learner.detect(window, n_novel=2).is_novel[45:].mean() > 0.5
+    assert np.median(learner.novelty_p(window[45:])) < 0.2
+
+
+def test_neither_held_out_instances_nor_a_memory(digits: Digits, window: Array) -> None:
+    """Nothing says how known instances lie, so nothing is found; a given number is kept."""
+    learner = fit_quickly(digits, calibration_size=0, memory_size=0)
+    require_sound(learner, window)
+    require_sound(learner, window[:1])
+    assert learner.detect(window).n_novel == 0
+    assert learner.novelty_p(window).tolist() == [1.0] * len(window)

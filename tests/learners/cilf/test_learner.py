@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from cilf import CILF, load
-from cilf.clustering.excess_mass import ExcessMass
+from cilf.clustering.unexplained_mass import UnexplainedMass
 from cilf.core.types import Array
 from cilf.errors import BadConfig
 from cilf.learners.cilf import DETECTORS, CurriculumDetector, Detector, Loss
@@ -167,9 +167,9 @@ def test_the_page_lists_every_parameter_with_its_default() -> None:
     section = page.read_text(encoding="utf-8").partition("## Parameters")[2].partition("\n## ")[0]
     rows = [[cell.strip(' `"') for cell in line.split("|")] for line in section.splitlines()]
     listed = [(row[2], row[3]) for row in rows if len(row) == 6][2:]
-    owners = [CILF(), Training(), Loss(), Detector(), CurriculumDetector(), ExcessMass()]
-    words = {"None": "none", "True": "true", "False": "false", "ExcessMass()": "excess-mass"}
-    words["Curvature()"] = "curvature"
+    owners = [CILF(), Training(), Loss(), Detector(), CurriculumDetector(), UnexplainedMass()]
+    words = {"None": "none", "True": "true", "False": "false", "Curvature()": "curvature"}
+    words["UnexplainedMass()"] = "unexplained-mass"
     expected = [
         (name, words.get(str(value), str(value)))
         for owner in owners

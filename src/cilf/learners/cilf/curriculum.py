@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from cilf.clustering import p_values
 from cilf.clustering.class_count import COUNT_RULES
 from cilf.clustering.evidence import CountRule, Evidence, counts_to_try, measure_validity
 from cilf.clustering.kmeans import Clusters, semi_supervised_kmeans
@@ -102,16 +103,18 @@ class CurriculumDetector(Part):
         """Find the novel classes of a window. Estimate their number if ``n_novel`` is None."""
         counts = counts_to_try(self.k_max, len(x))
         tuned = {k: self._tune(x, k, model, seed) for k in counts}
-        evidence = _gather_evidence(tuned, model.held_out, torch_generator(seed, "count"))
+        evidence = _gather_evidence(tuned, model, torch_generator(seed, "count"))
         novelty = average_novelty(evidence.points, evidence.clusterings)
-        curve: Mapping[int, float] = {}
         if n_novel is None:
-            n_novel, curve = len(self.count.find_centres(evidence)), evidence.curve
-        elif n_novel not in tuned:
+            centres, probability = self.count.find(evidence, None)
+            n_novel, curve = len(centres), evidence.curve
+        else:
+            probability, curve = {n_novel: 1.0}, {}
+        if n_novel not in tuned:
             tuned[n_novel] = self._tune(x, n_novel, model, seed)
         points, clusters, _ = tuned[n_novel]
         decision = decide(points, clusters, NEAREST_CENTRE)
-        return DetectorResult(decision, novelty, n_novel, curve, points)
+        return DetectorResult(decision, novelty, n_novel, probability, curve, points)
 
     def _weigh(self, z: Tensor, model: Model) -> Tensor:
         prototypes = model.embedding.prototypes
@@ -157,18 +160,22 @@ class CurriculumDetector(Part):
 
 
 def _gather_evidence(
-    tuned: Mapping[int, TunedWindow], held_out: Labelled, generator: torch.Generator
+    tuned: Mapping[int, TunedWindow], model: Model, generator: torch.Generator
 ) -> Evidence:
     points = {k: window.points for k, window in tuned.items()}
     clusterings = {k: window.clusters for k, window in tuned.items()}
     return Evidence(
         clusterings=clusterings,
         points=points,
-        held_out={k: embed(window.network, held_out.x) for k, window in tuned.items()},
-        held_out_labels=held_out.y,
+        memory={k: _embed_labelled(window, model.memory) for k, window in tuned.items()},
+        held_out={k: _embed_labelled(window, model.held_out) for k, window in tuned.items()},
         curve=measure_validity(points, clusterings),
         generator=generator,
     )
+
+
+def _embed_labelled(window: TunedWindow, labelled: Labelled) -> p_values.Labelled:
+    return p_values.Labelled(embed(window.network, labelled.x), labelled.y)
 
 
 @dataclass

@@ -11,6 +11,7 @@ from torch import Tensor
 from cilf.clustering.kmeans import Clusters, fill_empty
 from cilf.core.distances import squared_distances
 
+MIN_ABOVE = 2.0  # held-out instances that must lie above a threshold for it to mean anything
 NEAREST_CENTRE = 0.0  # the threshold at which the nearest of all centres decides
 
 
@@ -57,13 +58,17 @@ def _score_novelty(distances: Tensor, n_known: int) -> Tensor:
     return nearest_known - distances[:, n_known:].amin(1)
 
 
-def novelty_threshold(held_out: Tensor, false_novel: float, strict: bool) -> float:
+def novelty_threshold(
+    held_out: Tensor, false_novel: float, strict: bool, weights: Tensor | None = None
+) -> float:
     """The novelty above which an instance is novel.
 
     A fresh known instance lies above it with probability ``false_novel``: it is equally likely to
-    take any place among the ``held_out`` novelties of known instances. Where known and novel
-    classes overlap, such a threshold would miss most novel instances. Unless ``strict``, an
-    instance nearer to a novel centre than to any known one is novel in any case.
+    take any place among the ``held_out`` novelties of known instances. ``weights`` give the known
+    classes the proportions that they have in the window. Where known and novel classes overlap,
+    such a threshold would miss most novel instances. Unless ``strict``, an instance nearer to a
+    novel centre than to any known one is novel in any case, and this is all that counts if too
+    few instances are held out.
 
     >>> import torch
     >>> novelty_threshold(torch.arange(-99.0, 1.0), 0.05, strict=False)
@@ -71,9 +76,34 @@ def novelty_threshold(held_out: Tensor, false_novel: float, strict: bool) -> flo
     >>> novelty_threshold(torch.arange(1.0, 101.0), 0.05, strict=False)
     0.0
     """
-    if len(held_out) == 0:
+    if weights is None:
+        weights = torch.ones_like(held_out)
+    total = float(weights.sum())
+    if total <= 0 or (not strict and false_novel * count_effective(weights) < MIN_ABOVE):
         return NEAREST_CENTRE
-    n_above = int(false_novel * (len(held_out) + 1) + 1e-9)
-    place = min(max(n_above, 1), len(held_out))
-    allowed = float(held_out.sort(descending=True).values[place - 1])
+    ordered, rows = held_out.sort(descending=True)
+    above = weights[rows].double().cumsum(0) / (total * (1 + 1 / len(held_out)))
+    place = int((above <= false_novel + 1e-9).sum())
+    allowed = float(ordered[min(max(place, 1), len(held_out)) - 1])
     return allowed if strict else min(allowed, NEAREST_CENTRE)
+
+
+def count_effective(weights: Tensor) -> float:
+    """The number of equally weighted instances that estimate a share as well as these do.
+
+    >>> import torch
+    >>> count_effective(torch.tensor([2.0, 2.0, 0.0]))
+    2.0
+    """
+    return float(weights.sum().square() / weights.square().sum())
+
+
+def weigh_by_class(labels: Tensor, sizes: Tensor) -> Tensor:
+    """The weights with which instances have the class sizes of a window.
+
+    >>> import torch
+    >>> weigh_by_class(torch.tensor([0, 0, 1]), torch.tensor([10, 40]))
+    tensor([ 5.,  5., 40.])
+    """
+    counts = torch.bincount(labels, minlength=len(sizes))
+    return sizes[labels] / counts[labels]

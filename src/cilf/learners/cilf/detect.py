@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
 
+from cilf.clustering import p_values
 from cilf.clustering.class_count import COUNT_RULES
-from cilf.clustering.evidence import CountRule, Evidence, counts_to_try, measure_validity
-from cilf.clustering.excess_mass import ExcessMass
+from cilf.clustering.evidence import (
+    LEAST_K_MAX,
+    CountRule,
+    Evidence,
+    centres_to_try,
+    measure_validity,
+)
 from cilf.clustering.kmeans import Clusters, refine, semi_supervised_kmeans
+from cilf.clustering.unexplained_mass import UnexplainedMass
 from cilf.core import validation
+from cilf.core.distances import squared_distances
 from cilf.core.parameters import Part
 from cilf.learners.cilf.decision import (
     Decision,
@@ -21,6 +30,7 @@ from cilf.learners.cilf.decision import (
     decide,
     measure_novelty,
     novelty_threshold,
+    weigh_by_class,
 )
 from cilf.learners.cilf.embedding import Embedding, Labelled, Loss
 from cilf.nn.space import Space
@@ -28,6 +38,7 @@ from cilf.nn.training import Training
 from cilf.nn.views import VIEWS
 
 AUTO = "auto"
+N_STARTS, N_FINE_STARTS = 5, 3  # of k-means with few novel centres, and with many
 CURVE_SIZE = 1000  # instances that the validity curve is measured on, about
 
 
@@ -42,6 +53,25 @@ class Model:
     training: Training
     has_frozen_features: bool  # whether instances are vectors of a frozen network
 
+    @cached_property
+    def labelled(self) -> Labelled:
+        """All labelled instances, those of the memory first."""
+        memory, held_out = self.memory, self.held_out
+        return Labelled(torch.cat([memory.x, held_out.x]), torch.cat([memory.y, held_out.y]))
+
+    @cached_property
+    def labelled_views(self) -> list[Tensor]:
+        """The labelled instances in each view, computed once."""
+        return self.embedding.views(self.labelled.x)
+
+    def split(self, points: Tensor) -> tuple[p_values.Labelled, p_values.Labelled]:
+        """Points of the labelled instances, as those of the memory and those held out."""
+        n = len(self.memory.y)
+        return (
+            p_values.Labelled(points[:n], self.memory.y),
+            p_values.Labelled(points[n:], self.held_out.y),
+        )
+
 
 class DetectorResult(NamedTuple):
     """The result of a detector on a window."""
@@ -49,8 +79,10 @@ class DetectorResult(NamedTuple):
     decision: Decision
     novelty: Tensor  # whatever the number of novel classes is
     n_novel: int
+    count_probability: Mapping[int, float]  # of each number of novel classes
     curve: Mapping[int, float]  # number of novel classes -> validity
     points: Tensor  # in the space that was clustered
+    embedding: Tensor | None = None  # of the window, if the detector computed it
 
 
 class TransformedWindow(NamedTuple):
@@ -58,12 +90,24 @@ class TransformedWindow(NamedTuple):
 
     points: Tensor
     known: Tensor  # centres of the known classes
-    held_out: Tensor
-    held_out_labels: Tensor
+    memory: p_values.Labelled
+    held_out: p_values.Labelled
+    embedding: Tensor  # of the window
 
     def cluster(self, n_novel: int, generator: torch.Generator) -> Clusters:
         """k-means with novel centres beside those of the known classes, which stay."""
-        return semi_supervised_kmeans(self.points, self.known, n_novel, generator=generator)
+        n_starts = N_STARTS if n_novel <= LEAST_K_MAX else N_FINE_STARTS
+        return semi_supervised_kmeans(
+            self.points, self.known, n_novel, generator=generator, n_starts=n_starts
+        )
+
+    def threshold(self, clusters: Clusters, false_novel: float, strict: bool) -> float:
+        """The novelty that few known instances exceed, in the mixture of classes of the window."""
+        nearest = squared_distances(self.points, self.known).argmin(1)
+        sizes = torch.bincount(nearest, minlength=len(self.known)).to(self.points)
+        weights = weigh_by_class(self.held_out.labels, sizes)
+        known = measure_novelty(self.held_out.points, clusters)
+        return novelty_threshold(known, false_novel, strict, weights)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -73,10 +117,9 @@ class Detector(Part):
     Parameters
     ----------
     k_max : int or None, default=None
-        Largest number of novel classes to look for in one window. None follows the size of the
-        window: a quarter of its root, from 8 to 32. No more than one class for every 16 instances,
-        plus one, is tried.
-    count : CountRule, default=ExcessMass()
+        Largest number of novel centres that a window is clustered with. None follows the size of
+        the window: one for every 8 instances, 64 at most.
+    count : CountRule, default=UnexplainedMass()
         Rule for the number of novel classes, one of ``COUNT_RULES``.
     cluster_on : {"auto", "embedding", "features", "inputs"}, default="auto"
         Views to cluster on: the embedding alone, with the backbone's features, or with the inputs
@@ -106,7 +149,7 @@ class Detector(Part):
     alternatives: ClassVar[Mapping[str, Mapping[str, type[Part]]]] = {"count": COUNT_RULES}
 
     k_max: int | None = None
-    count: CountRule = ExcessMass()
+    count: CountRule = UnexplainedMass()
     cluster_on: str = AUTO
     space_size: int = 64
     whitening: float = 0.5
@@ -117,30 +160,37 @@ class Detector(Part):
         """Find the novel classes of a window. Estimate their number if ``n_novel`` is None."""
         window = self._transform(x, model)
         generator = torch.Generator().manual_seed(seed)
-        counts = counts_to_try(self.k_max, len(x))
-        clusterings = {k: window.cluster(k, generator) for k in counts}
-        novelty = average_novelty(dict.fromkeys(counts, window.points), clusterings)
-        curve: Mapping[int, float] = {}
-        if n_novel is None:
-            clusters, curve = self._count(window, clusterings, generator)
-        else:
-            clusters = window.cluster(n_novel, torch.Generator().manual_seed(seed))
-        known_novelty = measure_novelty(window.held_out, clusters)
-        threshold = novelty_threshold(known_novelty, self.false_novel, self.strict)
+        tried = {k: window.cluster(k, generator) for k in centres_to_try(self.k_max, len(x))}
+        novelty = average_novelty(dict.fromkeys(tried, window.points), tried)
+        evidence = self._gather_evidence(window, tried, n_novel, seed)
+        centres, probability = self.count.find(evidence, n_novel)
+        clusters = refine(window.points, window.known, centres)
+        threshold = window.threshold(clusters, self.false_novel, self.strict)
         decision = decide(window.points, clusters, threshold)
-        return DetectorResult(decision, novelty, len(clusters.novel), curve, window.points)
+        return DetectorResult(
+            decision, novelty, len(centres), probability, evidence.curve, window.points,
+            window.embedding,
+        )  # fmt: skip
 
     def _transform(self, x: Tensor, model: Model) -> TransformedWindow:
-        """The window in a space that is fitted to it and to the memory."""
-        embedding, memory = model.embedding, model.memory
-        views = self._choose_views(embedding.views(x), model)
-        known = self._choose_views(embedding.views(memory.x), model)
-        space = Space.fit(known, memory.y, views, size=self.space_size, whitening=self.whitening)
+        """The window in a space that is fitted to it and to all labelled instances.
+
+        Held-out instances have the same part in the space as those of the window, so that they
+        can be compared.
+        """
+        embedding = model.embedding
+        seen = embedding.views(x)
+        views, centres, labelled = (
+            self._choose_views(each, model)
+            for each in (seen, embedding.centres, model.labelled_views)
+        )
+        space = Space.fit(
+            labelled, model.labelled.y, views, centres,
+            size=self.space_size, whitening=self.whitening,
+        )  # fmt: skip
+        memory, held_out = model.split(space.transform(labelled))
         return TransformedWindow(
-            points=space.transform(views),
-            known=space.transform(self._choose_views(embedding.centres, model)),
-            held_out=space.transform(self._choose_views(embedding.views(model.held_out.x), model)),
-            held_out_labels=model.held_out.y,
+            space.transform(views), space.transform(centres), memory, held_out, seen[0]
         )
 
     def _choose_views(self, views: Sequence[Tensor], model: Model) -> list[Tensor]:
@@ -148,22 +198,25 @@ class Detector(Part):
             return list(views[-1:] if model.has_frozen_features else views)
         return list(views[: VIEWS.index(self.cluster_on) + 1])
 
-    def _count(
+    def _gather_evidence(
         self,
         window: TransformedWindow,
-        clusterings: Mapping[int, Clusters],
-        generator: torch.Generator,
-    ) -> tuple[Clusters, Mapping[int, float]]:
-        """The clusters of as many novel classes as the rule finds, and the validity curve."""
+        tried: Mapping[int, Clusters],
+        n_novel: int | None,
+        seed: int,
+    ) -> Evidence:
+        """The clusterings that were tried, and one with as many centres as there are classes."""
+        generator = torch.Generator().manual_seed(seed)
+        clusterings = dict(tried)
+        if n_novel is not None and n_novel not in clusterings:
+            clusterings[n_novel] = window.cluster(n_novel, generator)
         points = dict.fromkeys(clusterings, window.points)
         step = 1 + len(window.points) // CURVE_SIZE
-        evidence = Evidence(
+        return Evidence(
             clusterings=clusterings,
             points=points,
+            memory=dict.fromkeys(clusterings, window.memory),
             held_out=dict.fromkeys(clusterings, window.held_out),
-            held_out_labels=window.held_out_labels,
-            curve=measure_validity(points, clusterings, step),
+            curve={} if n_novel is not None else measure_validity(points, tried, step),
             generator=generator,
         )
-        centres = self.count.find_centres(evidence)
-        return refine(window.points, window.known, centres), evidence.curve

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cilf.clustering.p_values import rank_alone
 from cilf.core import Detection, validation
 from cilf.core.distances import squared_distances
 from cilf.core.parameters import Part, inherit_descriptions
@@ -174,7 +175,8 @@ class CILF(Learner):
     def _detect(self, X: Array, n_novel: int | None) -> Detection:
         x = as_tensor(X, self._network.device)
         seed = derive_seed(self.seed, "detect", self._n_updates)
-        result = self.detector.detect(x, n_novel, self._model(), seed)
+        model = self._model()
+        result = self.detector.detect(x, n_novel, model, seed)
         return Detection(
             novelty=to_numpy(result.novelty),
             label=self.classes_[result.decision.label.cpu().numpy()],
@@ -182,6 +184,8 @@ class CILF(Learner):
             n_novel=result.n_novel,
             curve=result.curve,
             embedding=to_numpy(result.points),
+            count_probability=dict(result.count_probability),
+            novelty_p=self._rank_embedding(result.embedding, model),
         )
 
     def _update(self, X: Array, y: Ints, n_classes: int) -> None:
@@ -204,6 +208,18 @@ class CILF(Learner):
 
     def _embed(self, X: Array) -> Floats:
         return to_numpy(embed(self._network, as_tensor(X, self._network.device)))
+
+    def _rank_embedding(self, embedding: Tensor | None, model: Model) -> Floats:
+        """p-values from embeddings that were computed already; none if they do not decide."""
+        if embedding is None or model.has_frozen_features or len(model.labelled.y) == 0:
+            return np.empty(0, dtype=np.float32)
+        known = model.split(model.labelled_views[0])
+        return to_numpy(rank_alone(embedding, *known))
+
+    def _place(self, X: Array) -> Floats:
+        """Vectors of a frozen network as they are: the embedding loses what is novel in them."""
+        frozen = self._features is not None and len(X)
+        return X.astype(np.float32) if frozen else super()._place(X)
 
     # ------------------------------------------------------ state
 
