@@ -24,7 +24,7 @@ def rows_of(table: Path) -> list[dict[str, str]]:
 def test_the_tables_say_what_was_found(points: Path) -> None:
     found = Findings.open("found").assignments
     rows = rows_of(points / "found/findings.csv")
-    assert list(rows[0]) == ["identity", "label", "novelty", "cluster", "name"]
+    assert list(rows[0]) == ["identity", "label", "novelty", "novelty_p", "cluster", "name"]
     assert sorted(row["identity"] for row in rows) == sorted(found.ids.tolist())
     new = [row for row in rows if row["cluster"]]
     assert rows[: len(new)] == new  # on top
@@ -48,6 +48,7 @@ def detection(cluster: list[int]) -> Detection:
     return Detection(
         novelty=np.arange(n, dtype=np.float32), label=np.array(["a"] * n),
         cluster=np.array(cluster), n_novel=max(cluster) + 1, curve={}, embedding=np.eye(n),
+        novelty_p=np.ones(n, dtype=np.float32),
     )  # fmt: skip
 
 

@@ -15,8 +15,11 @@ def test_each_instance_gets_a_known_class(points: Path) -> None:
 
 
 def test_predictions_are_written_as_a_table(tmp_path: Path) -> None:
-    predicted = Predictions(np.array(["a", "b", "c"]), np.array(["x", "y", "y"]))
+    p = np.array([0.5, 0.01, 1.0], dtype=np.float32)
+    predicted = Predictions(np.array(["a", "b", "c"]), np.array(["x", "y", "y"]), p)
     assert predicted.counts == {"y": 2, "x": 1}
     predicted.write(tmp_path / "new" / "labels.csv")
     content = (tmp_path / "new" / "labels.csv").read_bytes()
-    assert content == predicted.to_csv() == b"identity,label\na,x\nb,y\nc,y\n"
+    assert (
+        content == predicted.to_csv() == (b"identity,label,novelty_p\na,x,0.5\nb,y,0.01\nc,y,1\n")
+    )

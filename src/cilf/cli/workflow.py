@@ -286,6 +286,7 @@ def _findings_to_json(findings: Findings) -> dict[str, Any]:
         "n_instances": len(found.ids),
         "n_novel": found.n_novel,
         "n_clusters": len(found.cluster_sizes),
+        "count_probability": {str(k): p for k, p in findings.count_probability.items()},
         "known": found.known_counts,
         "clusters": clusters,
     }
@@ -302,6 +303,10 @@ def _show_findings(findings: Findings, model: Path) -> None:
     clusters = f"{n_clusters} cluster{'' if n_clusters == 1 else 's'}"
     novel = f"{found.n_novel} are novel, in {clusters}" if found.n_novel else "none is novel"
     terminal.print_line(f"{findings.path}: of {len(found.ids)} instances {novel}")
+    likely = list(findings.count_probability.items())[:3]
+    if len(likely) > 1:
+        listed = ", ".join(f"{k} ({p:.0%})" for k, p in likely)
+        terminal.print_line(f"number of novel classes, by probability: {listed}")
     if found.n_novel:
         terminal.print_line(
             f"Fill the column 'name' of {findings.path / 'clusters.csv'} (for whole clusters) or "
@@ -349,12 +354,16 @@ def _describe_loss(loss: float) -> str:
 
 
 def _predictions_to_json(predicted: Predictions, model: Path, out: Path | None) -> dict[str, Any]:
-    pairs = zip(predicted.ids.tolist(), predicted.labels.tolist(), strict=True)
+    rows = zip(
+        predicted.ids.tolist(), predicted.labels.tolist(), predicted.novelty_p.tolist(), strict=True
+    )
     return {
         "model": str(model),
         "out": None if out is None else str(out),
         "counts": predicted.counts,
-        "predictions": [{"identity": str(i), "label": label} for i, label in pairs],
+        "predictions": [
+            {"identity": str(i), "label": label, "novelty_p": round(p, 6)} for i, label, p in rows
+        ],
     }
 
 

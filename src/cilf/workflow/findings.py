@@ -3,7 +3,7 @@
 ::
 
     FINDINGS/
-      findings.csv      identity, label, novelty, cluster, name: one line for each instance
+      findings.csv      identity, label, novelty, novelty_p, cluster, name: one line an instance
       clusters.csv      one line for each cluster; its name applies to all its members
       cluster-1.png     typical members of a cluster (cluster-1.txt if they are texts)
       instances.npz     the instances themselves, so that a model can be updated from here
@@ -29,7 +29,7 @@ import numpy as np
 from cilf.core.types import Array, Floats, Ints
 from cilf.errors import BadInput
 
-FORMAT = 2
+FORMAT = 3
 HEAD, ROWS, CLUSTERS, KEPT = "findings.json", "findings.csv", "clusters.csv", "instances.npz"
 
 
@@ -40,6 +40,7 @@ class Assignments:
     ids: Array  # (n,)
     label: Array  # (n,) the known class, or the nearest one
     novelty: Floats  # (n,)
+    novelty_p: Floats  # (n,)
     cluster: Ints  # (n,) -1 if known, else the cluster, from 0
 
     @property
@@ -103,8 +104,14 @@ class Findings:
     @cached_property
     def assignments(self) -> Assignments:
         """The class or cluster of each instance."""
-        names = ("ids", "label", "novelty", "cluster")
+        names = ("ids", "label", "novelty", "novelty_p", "cluster")
         return Assignments(**{name: self._arrays[name] for name in names})
+
+    @property
+    def count_probability(self) -> dict[int, float]:
+        """The probability of each number of novel classes, the most likely number first."""
+        kept = {int(k): float(p) for k, p in self.about["count_probability"].items()}
+        return dict(sorted(kept.items(), key=lambda item: -item[1]))
 
     @property
     def embedding(self) -> Floats:

@@ -39,7 +39,7 @@ from cilf.workflow.findings import (
     sheet_name,
 )
 
-COLUMNS = ("identity", "label", "novelty", "cluster", "name")
+COLUMNS = ("identity", "label", "novelty", "novelty_p", "cluster", "name")
 CLUSTER_COLUMNS = ("cluster", "instances", "looks_like", "sheet", "name")
 MOST_SHOWN = 40  # members of a cluster on its sheet
 SHEET_SIDE = 96  # pixels of an image on a sheet
@@ -54,6 +54,7 @@ def write_findings(
         ids=escape_ids(instances.ids),
         label=detection.label.astype(str),
         novelty=detection.novelty.astype(np.float32),
+        novelty_p=detection.novelty_p.astype(np.float32),
         cluster=detection.cluster.astype(np.int64),
     )
     make_folder(out.parent)
@@ -95,6 +96,7 @@ def _fill(
         "n_instances": len(assignments.ids),
         "known": assignments.known_counts,
         "clusters": assignments.cluster_sizes,
+        "count_probability": {str(k): round(p, 4) for k, p in detection.count_probability.items()},
         "sha256": hashlib.sha256(kept).hexdigest(),
     }
     replace_file(folder / HEAD, json.dumps(head, indent=1).encode())
@@ -134,7 +136,7 @@ def _write_tables(folder: Path, assignments: Assignments) -> None:
     replace_file(folder / CLUSTERS, format_csv(CLUSTER_COLUMNS, clusters))
 
 
-def _list_rows(assignments: Assignments) -> Iterator[tuple[str, str, str, str, str]]:
+def _list_rows(assignments: Assignments) -> Iterator[tuple[str, ...]]:
     """Clusters first, each from its most novel member on; then known instances in their order."""
     novel = assignments.cluster >= 0
     order = np.lexsort(
@@ -144,7 +146,8 @@ def _list_rows(assignments: Assignments) -> Iterator[tuple[str, str, str, str, s
         new = bool(novel[row])
         label = "" if new else str(assignments.label[row])
         cluster = str(assignments.cluster[row] + 1) if new else ""
-        yield str(assignments.ids[row]), label, f"{assignments.novelty[row]:.4g}", cluster, ""
+        scores = (f"{each[row]:.4g}" for each in (assignments.novelty, assignments.novelty_p))
+        yield str(assignments.ids[row]), label, *scores, cluster, ""
 
 
 def _describe_cluster(folder: Path, assignments: Assignments, cluster: int) -> tuple[str, ...]:

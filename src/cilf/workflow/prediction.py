@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cilf.core.files import explain_write_errors, make_folder, replace_file
-from cilf.core.types import Array
+from cilf.core.types import Array, Floats
 from cilf.data.spreadsheets import format_csv
 from cilf.workflow.input_data import read_new
 from cilf.workflow.versions import load_model
@@ -20,6 +20,7 @@ class Predictions:
 
     ids: Array  # (n,)
     labels: Array  # (n,)
+    novelty_p: Floats  # (n,) small if the instance is unlike every known class
 
     @property
     def counts(self) -> dict[str, int]:
@@ -27,9 +28,10 @@ class Predictions:
         return count_labels(self.labels.tolist())
 
     def to_csv(self) -> bytes:
-        """A table with the columns identity and label."""
-        rows = zip(self.ids.tolist(), self.labels.tolist(), strict=True)
-        return format_csv(("identity", "label"), rows)
+        """A table with the columns identity, label and novelty_p."""
+        p = [f"{value:.4g}" for value in self.novelty_p.tolist()]
+        rows = zip(self.ids.tolist(), self.labels.tolist(), p, strict=True)
+        return format_csv(("identity", "label", "novelty_p"), rows)
 
     def write(self, path: Path) -> None:
         """Write the table."""
@@ -51,7 +53,8 @@ def predict(
     """
     loaded = load_model(model)
     instances = read_new(data, loaded, column=column, skip_bad=skip_bad)
-    return Predictions(instances.ids, loaded.learner.predict(instances.X).astype(str))
+    labels = loaded.learner.predict(instances.X).astype(str)
+    return Predictions(instances.ids, labels, loaded.learner.novelty_p(instances.X))
 
 
 def count_labels(labels: Iterable[str]) -> dict[str, int]:
