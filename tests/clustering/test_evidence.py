@@ -90,9 +90,9 @@ def test_labelled_instances_are_in_the_cluster_of_the_nearest_centre() -> None:
 
 def test_labelled_instances_that_are_not_marked_are_in_known_clusters() -> None:
     true, false = torch.tensor([True, True]), torch.tensor([False, False])
-    marks = Marks(window=true, memory=torch.tensor([True, False]), held_out=true)
+    marks = Marks(memory=torch.tensor([True, False]), held_out=true)
     assert gather(marks).assign_labelled(1)[0].tolist() == [1, 0, 0, 1]
-    marks = Marks(window=true, memory=false, held_out=false)
+    marks = Marks(memory=false, held_out=false)
     assert gather(marks).assign_labelled(1)[0].tolist() == [0, 0, 0, 0]
 
 

@@ -96,6 +96,22 @@ def test_each_parameter_changes_the_count(changes: dict[str, float], expected: i
     assert count(window, **changes) == expected
 
 
+@pytest.mark.parametrize(("n", "expected"), [(3, 0), (5, 0), (10, 1), (20, 1)])
+def test_a_class_of_fewer_than_six_instances_raises_no_alarm(n: int, expected: int) -> None:
+    window = torch.cat([around(KNOWN, 60, seed=0), around(NOVEL[:1], n, seed=1)])
+    assert count(window) == expected
+
+
+def test_a_small_class_counts_only_if_it_lies_far_from_larger_ones() -> None:
+    """Of two classes that lie as close as parts of one, the small one does not count."""
+    far, near = NOVEL[1], NOVEL[0] + torch.eye(8)[7] * 4
+    known, large = around(KNOWN, 100, seed=0), around(NOVEL[:1], 100, seed=1)
+    for place, expected in ((far, 2), (near, 1)):
+        assert count(torch.cat([known, large, around(place[None], 20, seed=2)])) == expected
+    equal = torch.cat([known, large, around(near[None], 100, seed=2)])
+    assert count(equal, even_share=0.6) >= count(equal, even_share=2.0)
+
+
 def test_a_large_class_that_many_centres_split_is_still_one() -> None:
     for seed in range(3):
         window = torch.cat([around(KNOWN, 400, seed), around(NOVEL[:1], 400, seed + 50)])

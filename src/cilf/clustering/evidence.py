@@ -22,9 +22,8 @@ FINE_COUNTS = (12, 16, 24, 32, 48, 64)  # numbers of novel centres beyond the fi
 
 @dataclass(frozen=True)
 class Marks:
-    """The instances that a detector calls novel. Others are in known clusters."""
+    """The labelled instances that a detector calls novel. Others are in known clusters."""
 
-    window: Tensor  # (n,)
     memory: Tensor  # (m,)
     held_out: Tensor  # (h,)
 
@@ -62,16 +61,15 @@ class CountRule(Part, ABC):
     def find_centres(self, evidence: Evidence) -> Tensor:
         """Centres of the novel classes: (n_novel, d)."""
 
-    def keep_centres(self, evidence: Evidence, n_novel: int) -> Tensor:
-        """Centres of a given number of novel classes. ``evidence`` has a clustering with it."""
-        return evidence.clusterings[n_novel].novel
-
     def find(self, evidence: Evidence, n_novel: int | None) -> tuple[Tensor, Mapping[int, float]]:
-        """Centres of the novel classes, and the probability of each number of them."""
+        """Centres of the novel classes, and the probability of each number of them.
+
+        If the number is given, ``evidence`` has a clustering with so many novel centres.
+        """
         if n_novel is None:
             centres = self.find_centres(evidence)
         else:
-            centres = self.keep_centres(evidence, n_novel)
+            centres = evidence.clusterings[n_novel].novel
         return centres, {len(centres): 1.0}
 
 

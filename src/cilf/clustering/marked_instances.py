@@ -99,7 +99,7 @@ def _count(
         held_out=dict.fromkeys(counts, window.held_out),
         curve={} if n_novel is not None else measure_validity(points, clusterings, step),
         generator=generator,
-        marks=Marks(window.is_marked, window.memory_is_marked, window.held_out_is_marked),
+        marks=Marks(window.memory_is_marked, window.held_out_is_marked),
     )
     centres, _ = rule.find(evidence, n_novel)
     return window.refine(centres), evidence.curve
