@@ -96,10 +96,10 @@ def test_each_parameter_changes_the_count(changes: dict[str, float], expected: i
     assert count(window, **changes) == expected
 
 
-@pytest.mark.parametrize(("n", "expected"), [(3, 0), (5, 0), (10, 1), (20, 1)])
-def test_a_class_of_fewer_than_six_instances_raises_no_alarm(n: int, expected: int) -> None:
+@pytest.mark.parametrize(("n", "is_found"), [(3, False), (5, False), (10, True), (20, True)])
+def test_a_class_of_fewer_than_six_instances_raises_no_alarm(n: int, is_found: bool) -> None:
     window = torch.cat([around(KNOWN, 60, seed=0), around(NOVEL[:1], n, seed=1)])
-    assert count(window) == expected
+    assert (count(window) > 0) == is_found
 
 
 def test_a_small_class_counts_only_if_it_lies_far_from_larger_ones() -> None:
