@@ -106,7 +106,7 @@ class UnexplainedMass(CountRule):
 
     Parameters
     ----------
-    alarm : float, default=7.0
+    alarm : float, default=7.25
         Support, in digits, that one cluster of six instances or more must exceed for anything to
         be novel.
     support : float, default=3.0
@@ -129,7 +129,7 @@ class UnexplainedMass(CountRule):
         "quantile": validation.in_range(0.0, 1.0),
     }
 
-    alarm: float = 7.0
+    alarm: float = 7.25
     support: float = 3.0
     separation: float = 0.1
     even_share: float = 0.6
