@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -202,7 +203,7 @@ def judge_clusters_alone() -> AbstractContextManager[Any]:
     def keep_own(evidence: Any, measured: dict[int, list[float]]) -> Any:
         pooled = pool(evidence, measured)
         own = {k: np.array(each, dtype=np.float32) for k, each in measured.items()}
-        return {k: each._replace(support=own[k]) for k, each in pooled.items()}
+        return {k: replace(each, support=own[k]) for k, each in pooled.items()}
 
     return patch.object(unexplained_mass, "_pool_support", keep_own)
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from cilf.clustering.kmeans import Clusters
 from cilf.clustering.p_values import Labelled, PValues, measure_p_values
 from cilf.clustering.support import (
-    MIN_CLASS_SIZE,
+    MIN_CLUSTER_SIZE,
     MOST_COVERAGE,
     P_WEIGHT,
     TINY,
@@ -152,10 +152,10 @@ def measure(n_members: int, p: list[float]) -> float:
     return measure_support(clusters, known, there, there)[0]
 
 
-@pytest.mark.parametrize("n_members", range(MIN_CLASS_SIZE))
+@pytest.mark.parametrize("n_members", range(MIN_CLUSTER_SIZE))
 def test_clusters_that_are_smaller_than_a_class_have_none(n_members: int) -> None:
     assert measure(n_members, [1e-3] * 20) == 0.0
-    assert measure(MIN_CLASS_SIZE, [1e-3] * 20) > 0.0
+    assert measure(MIN_CLUSTER_SIZE, [1e-3] * 20) > 0.0
 
 
 def test_support_is_the_surprise_and_the_mean_digits_of_p_values() -> None:

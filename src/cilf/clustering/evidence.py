@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -41,7 +41,7 @@ class Evidence:
     held_out: Mapping[int, Labelled]  # known instances that no training saw
     curve: Mapping[int, float]  # validity of each clustering
     generator: torch.Generator
-    marks: Marks | None = field(default=None)  # None: every instance may be novel
+    marks: Marks | None = None  # None: every instance may be novel
 
     def assign_labelled(self, k: int) -> tuple[Tensor, Tensor]:
         """The cluster and the label of each labelled instance, held out or not."""

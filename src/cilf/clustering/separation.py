@@ -12,7 +12,7 @@ from cilf.clustering.kmeans import semi_supervised_kmeans
 from cilf.core.types import Floats
 
 MIN_HALVED_SIZE = 6  # instances of a class that can be split into halves
-MIN_CLUSTER_SIZE = 3  # instances of a cluster that has a separation from others
+MIN_CLUSTER_SIZE = 3  # instances of a cluster that has a support, and a separation from others
 MAX_PAIRED_CLASSES = 20  # whose distances tell how far apart two classes lie
 
 

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from cilf.clustering.kmeans import Clusters
 from cilf.clustering.p_values import PValues
+from cilf.clustering.separation import MIN_CLUSTER_SIZE
 
 MOST_COVERAGE = 8.0  # digits that the number of instances contributes at most
 P_WEIGHT = 3.0  # instances that the mean p-value of a cluster counts for
-MIN_CLASS_SIZE = 3  # instances
 TINY = 1e-15
 
 
@@ -77,7 +77,7 @@ def measure_support(
     found = []
     for cluster in range(n_known, n_clusters):
         members = clusters.assignment == cluster
-        if int(members.sum()) < MIN_CLASS_SIZE:
+        if int(members.sum()) < MIN_CLUSTER_SIZE:
             found.append(0.0)
             continue
         surprise = min(shares.surprise(cluster, known.nearest[members]), MOST_COVERAGE)

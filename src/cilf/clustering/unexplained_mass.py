@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf
 from typing import ClassVar, NamedTuple
 
@@ -42,14 +43,20 @@ class ConvergedClasses(NamedTuple):
     inertia: float
 
 
-class Candidates(NamedTuple):
+@dataclass(frozen=True)
+class Candidates:
     """The novel clusters of one clustering."""
 
     points: Tensor
     clusters: Clusters
     support: Floats  # digits, of each cluster: the mean over its members
     sizes: Ints
-    distances: Floats  # (n_clusters, n_clusters) separations
+
+    @cached_property
+    def distances(self) -> Floats:
+        """The separation of each cluster from each other. Not every clustering is asked for it."""
+        first, n = self.clusters.n_known, len(self.clusters.centres)
+        return separations(self.points, self.clusters.assignment, n)[first:, first:]
 
     def best(self, least: float = 0.0) -> list[int]:
         """The clusters with more than this support, best first."""
@@ -255,12 +262,10 @@ def _pool_support(evidence: Evidence, measured: Mapping[int, list[float]]) -> di
         rows = clusters.assignment.cpu()
         sizes = torch.bincount(rows, minlength=n)
         support = torch.bincount(rows, totals, minlength=n) / sizes.clamp_min(1)
-        distances = separations(evidence.points[k], clusters.assignment, n)
         first = clusters.n_known
         found[k] = Candidates(
-            evidence.points[k], clusters, support[first:].float().numpy(), sizes[first:].numpy(),
-            distances[first:, first:],
-        )  # fmt: skip
+            evidence.points[k], clusters, support[first:].float().numpy(), sizes[first:].numpy()
+        )
     return found
 
 
