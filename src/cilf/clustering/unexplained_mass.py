@@ -51,6 +51,7 @@ class Candidates:
     clusters: Clusters
     support: Floats  # digits, of each cluster: the mean over its members
     sizes: Ints
+    least: float  # support of a cluster that counts
 
     @cached_property
     def distances(self) -> Floats:
@@ -58,10 +59,14 @@ class Candidates:
         first, n = self.clusters.n_known, len(self.clusters.centres)
         return separations(self.points, self.clusters.assignment, n)[first:, first:]
 
-    def best(self, least: float = 0.0) -> list[int]:
-        """The clusters with more than this support, best first."""
+    def order(self) -> list[int]:
+        """The clusters with any support, best first."""
         order = np.argsort(-self.support, kind="stable").tolist()
-        return [i for i in order if self.support[i] > least]
+        return [i for i in order if self.support[i] > 0]
+
+    def supported(self) -> list[int]:
+        """The clusters with enough support to count, best first."""
+        return [i for i in self.order() if self.support[i] > self.least]
 
     def merge(self, chosen: list[int], closest: float, at_least: int = 1) -> list[list[int]]:
         """The classes that these clusters make up, largest first, each a list of clusters."""
@@ -98,7 +103,9 @@ class UnexplainedMass(CountRule):
 
     Each novel cluster has a support (:mod:`cilf.clustering.support`). There is nothing novel in a
     window unless a cluster has ``alarm`` digits. If there is, an instance has the mean support of
-    its clusters in all clusterings, and clusters whose instances have ``support`` digits count.
+    its clusters in all clusterings. Clusters whose instances have more than ``support`` digits
+    count if they lie on the upper side of the window: the supports of its instances fall into two
+    groups, and the middle between them decides.
 
     Those that lie close together are one class. The known classes say what is close. A class with
     less than ``even_share`` even shares of the window counts only if it lies as far from larger
@@ -109,7 +116,8 @@ class UnexplainedMass(CountRule):
     has classes. The ``quantile`` of the votes decides. The centres are those of the tightest
     clustering that found so many.
 
-    If the number is given, the same clusters are used, and so many classes are kept.
+    If the number is given, the same clusters are used, and so many classes are kept; ``support``
+    alone says which clusters count.
 
     Parameters
     ----------
@@ -117,7 +125,7 @@ class UnexplainedMass(CountRule):
         Support, in digits, that one cluster of six instances or more must exceed for anything to
         be novel.
     support : float, default=3.0
-        Mean support of its instances, in digits, that a cluster must exceed to count.
+        Mean support of its instances, in digits, that a cluster must exceed at least to count.
     separation : float, default=0.1
         Separation of two classes, from 0 (two halves of a known class) to 1 (two known classes),
         on a logarithmic scale.
@@ -153,7 +161,7 @@ class UnexplainedMass(CountRule):
         best = _strongest(evidence, measured)
         if n_novel is None and best <= self.alarm:
             return none, count_probability([0], best)
-        candidates = _pool_support(evidence, measured)
+        candidates = _pool_support(evidence, measured, self.support, n_novel is None)
         classes = self._classify(evidence, candidates)
         if n_novel is not None:
             return self._keep(evidence, candidates, classes, n_novel), {n_novel: 1.0}
@@ -176,8 +184,7 @@ class UnexplainedMass(CountRule):
 
     def _find_classes(self, candidates: Candidates, scale: SeparationScale) -> list[list[int]]:
         """The classes of one clustering: large ones, and small ones that lie far from them."""
-        chosen = candidates.best(self.support)
-        found = candidates.merge(chosen, scale.at(self.separation))
+        found = candidates.merge(candidates.supported(), scale.at(self.separation))
         sizes = [candidates.size(each) for each in found]
         n, n_known = len(candidates.points), candidates.clusters.n_known
         n_large = count_large(sizes, n, n_known, self.even_share)
@@ -207,13 +214,13 @@ class UnexplainedMass(CountRule):
         if options:
             converged = [candidates[k].converge(classes[k]) for k in options]
             return min(converged, key=lambda each: each.inertia).centres
-        enough = [k for k, c in candidates.items() if len(c.best(self.support)) >= n_novel]
+        enough = [k for k, c in candidates.items() if len(c.supported()) >= n_novel]
         if enough:
             clusters = candidates[min((k for k in enough if k >= 2 * n_novel), default=enough[-1])]
-            return clusters.locate(clusters.merge(clusters.best(self.support), inf, n_novel))
+            return clusters.locate(clusters.merge(clusters.supported(), inf, n_novel))
         for clusters in candidates.values():
-            if len(clusters.best()) >= n_novel:
-                return clusters.locate([[i] for i in clusters.best()[:n_novel]])
+            if len(clusters.order()) >= n_novel:
+                return clusters.locate([[i] for i in clusters.order()[:n_novel]])
         return evidence.clusterings[n_novel].novel
 
 
@@ -244,11 +251,15 @@ def _strongest(evidence: Evidence, measured: Mapping[int, list[float]]) -> float
     return best
 
 
-def _pool_support(evidence: Evidence, measured: Mapping[int, list[float]]) -> dict[int, Candidates]:
+def _pool_support(
+    evidence: Evidence, measured: Mapping[int, list[float]], least: float, counting: bool
+) -> dict[int, Candidates]:
     """The novel clusters of each clustering, with the support of their instances on average.
 
     An instance has the mean support of its clusters in all clusterings. So a part of a class is
     known by the class that it belongs to, and a cluster that stands out by chance counts little.
+    A cluster counts with ``least`` digits. If the number of classes is not given, it must also lie
+    above the middle between the instances with little support and those with much.
     """
     totals = torch.stack([
         torch.tensor([0.0] * evidence.clusterings[k].n_known + support).clamp_max(MAX_SUPPORT)[
@@ -256,6 +267,8 @@ def _pool_support(evidence: Evidence, measured: Mapping[int, list[float]]) -> di
         ]
         for k, support in measured.items()
     ]).mean(0)  # fmt: skip
+    if counting:
+        least = max(least, halfway(totals.double().numpy()))
     found = {}
     for k in measured:
         clusters, n = evidence.clusterings[k], len(evidence.clusterings[k].centres)
@@ -264,9 +277,28 @@ def _pool_support(evidence: Evidence, measured: Mapping[int, list[float]]) -> di
         support = torch.bincount(rows, totals, minlength=n) / sizes.clamp_min(1)
         first = clusters.n_known
         found[k] = Candidates(
-            evidence.points[k], clusters, support[first:].float().numpy(), sizes[first:].numpy()
-        )
+            evidence.points[k], clusters, support[first:].float().numpy(), sizes[first:].numpy(),
+            least,
+        )  # fmt: skip
     return found
+
+
+def halfway(values: Floats) -> float:
+    """The middle between the means of the two groups that numbers fall into most clearly.
+
+    They are the groups with the least variance within them, as Otsu's threshold has them.
+
+    >>> halfway(np.array([0.0, 0.0, 1.0, 1.0, 1.0, 9.0, 10.0, 11.0]))
+    5.3
+    """
+    ordered = np.sort(values)
+    n_low = np.arange(1, len(ordered))
+    sums = np.cumsum(ordered)
+    low, high = sums[:-1] / n_low, (sums[-1] - sums[:-1]) / (len(ordered) - n_low)
+    if not len(low):
+        return float(sums[-1])
+    split = int((n_low * n_low[::-1] * (low - high) ** 2).argmax())
+    return float((low[split] + high[split]) / 2)
 
 
 def _known_instances(evidence: Evidence) -> list[Tensor]:
