@@ -82,7 +82,7 @@ class DetectorResult(NamedTuple):
     count_probability: Mapping[int, float]  # of each number of novel classes
     curve: Mapping[int, float]  # number of novel classes -> validity
     points: Tensor  # in the space that was clustered
-    embedding: Tensor | None = None  # of the window, if the detector computed it
+    views: list[Tensor] | None = None  # of the window, by the learner's own network
 
 
 class TransformedWindow(NamedTuple):
@@ -92,7 +92,7 @@ class TransformedWindow(NamedTuple):
     known: Tensor  # centres of the known classes
     memory: p_values.Labelled
     held_out: p_values.Labelled
-    embedding: Tensor  # of the window
+    views: list[Tensor]  # of the window
 
     def cluster(self, n_novel: int, generator: torch.Generator) -> Clusters:
         """k-means with novel centres beside those of the known classes, which stay."""
@@ -169,7 +169,7 @@ class Detector(Part):
         decision = decide(window.points, clusters, threshold)
         return DetectorResult(
             decision, novelty, len(centres), probability, evidence.curve, window.points,
-            window.embedding,
+            window.views,
         )  # fmt: skip
 
     def _transform(self, x: Tensor, model: Model) -> TransformedWindow:
@@ -190,7 +190,7 @@ class Detector(Part):
         )  # fmt: skip
         memory, held_out = model.split(space.transform(labelled))
         return TransformedWindow(
-            space.transform(views), space.transform(centres), memory, held_out, seen[0]
+            space.transform(views), space.transform(centres), memory, held_out, seen
         )
 
     def _choose_views(self, views: Sequence[Tensor], model: Model) -> list[Tensor]:

@@ -77,6 +77,7 @@ class Joint(CILF):
         network, epochs = self._start()
         self._train(network, everything, rng, epochs=epochs, even=True)
         self._calibration = self._calibration.combine(X[aside], y[aside])
+        self._learn_readouts(everything)
 
     def _train(
         self,

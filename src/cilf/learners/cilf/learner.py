@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,14 +12,14 @@ from torch import Tensor
 
 from cilf.clustering.p_values import rank_alone
 from cilf.core import Detection, validation
-from cilf.core.distances import squared_distances
 from cilf.core.parameters import Part, inherit_descriptions
 from cilf.core.random import derive_seed, generator
 from cilf.core.types import Array, Floats, Ints
 from cilf.learners.base import Arrays, Learner
 from cilf.learners.cilf.curriculum import CurriculumDetector
-from cilf.learners.cilf.detect import Detector, Model
+from cilf.learners.cilf.detect import Detector, DetectorResult, Model
 from cilf.learners.cilf.embedding import Embedding, Labelled, Loss, fit_embedding
+from cilf.learners.cilf.readout import AUTO, PROTOTYPE, READOUTS, Readouts, learn_readouts
 from cilf.learners.cilf.update import update_embedding
 from cilf.nn import pretrained
 from cilf.nn.backbones import Factory
@@ -40,6 +40,7 @@ from cilf.nn.persistence import (
     restore_architecture,
     weight_arrays,
 )
+from cilf.nn.readouts import RandomRidge
 from cilf.nn.training import Training
 from cilf.nn.views import VIEWS
 
@@ -78,6 +79,10 @@ class CILF(Learner):
     calibration_size : int, default=20
         Number of labelled instances of each class that are kept out of all training. They show
         where fresh instances of known classes lie.
+    readout : {"auto", "lda", "prototype", "ridge"}, default="auto"
+        How ``predict`` and ``detect`` tell the known classes: shrinkage LDA on all views, the
+        nearest prototype in the embedding, or ridge regression on a random layer over the inputs.
+        "auto" takes the most accurate on the calibration part, at fit and at each update.
     loss : Loss, default=Loss()
         Terms of the objective; see :class:`cilf.learners.cilf.embedding.Loss`.
     detector : Detector or CurriculumDetector, default=Detector()
@@ -107,6 +112,7 @@ class CILF(Learner):
     name: ClassVar[str] = "cilf"
     domains: ClassVar[Mapping[str, validation.Check]] = {
         "embedding_size": validation.whole(1),
+        "readout": validation.among([AUTO, *READOUTS]),
         **dict.fromkeys(
             ["epochs", "update_epochs", "memory_size", "calibration_size"], validation.whole(0)
         ),
@@ -123,6 +129,7 @@ class CILF(Learner):
     embedding_size: int = 64
     memory_size: int = 2000
     calibration_size: int = 20
+    readout: str = AUTO
     loss: Loss = Loss()
     detector: Detector | CurriculumDetector = Detector()
 
@@ -132,6 +139,7 @@ class CILF(Learner):
     _centres: list[Tensor] = field(init=False)  # of each class in each view; prototypes first
     _memory: Memory = field(init=False)
     _calibration: Memory = field(init=False)
+    _readouts: Readouts = field(init=False)
 
     @staticmethod
     def paper(**parameters: Any) -> CILFPaper:
@@ -153,7 +161,9 @@ class CILF(Learner):
         train, aside = set_aside(y, self.calibration_size, rng, there=y[:0])
         self._calibration = Memory(X[aside], y[aside])
         network = self._make_network(X.shape[1:], self._architecture)
-        self._train(network, Memory(X[train], y[train]), rng, epochs=self.epochs)
+        known = Memory(X[train], y[train])
+        self._train(network, known, rng, epochs=self.epochs)
+        self._learn_readouts(known)
 
     def _train(
         self,
@@ -179,20 +189,21 @@ class CILF(Learner):
         result = self.detector.detect(x, n_novel, model, seed)
         return Detection(
             novelty=to_numpy(result.novelty),
-            label=self.classes_[result.decision.label.cpu().numpy()],
+            label=self.classes_[self._label(result)],
             cluster=result.decision.cluster.cpu().numpy(),
             n_novel=result.n_novel,
             curve=result.curve,
             embedding=to_numpy(result.points),
             count_probability=dict(result.count_probability),
-            novelty_p=self._rank_embedding(result.embedding, model),
+            novelty_p=self._rank_embedding(result.views, model),
         )
 
     def _update(self, X: Array, y: Ints, n_classes: int) -> None:
         purpose = ("update", self._n_updates)
         rng = generator(self.seed, *purpose)
         train, aside = set_aside(y, self.calibration_size, rng, there=self._calibration.y)
-        pool = Memory(X[train], y[train]).combine(self._memory.X, self._memory.y)
+        new = Memory(X[train], y[train])
+        pool = new.combine(self._memory.X, self._memory.y)
         embedding = update_embedding(
             self._embedding(), self._to_tensors(pool, self._network), len(train), n_classes,
             loss=self.loss, optimiser=self.training, epochs=self.update_epochs,
@@ -201,20 +212,36 @@ class CILF(Learner):
         self._keep(embedding)
         self._memory = pool.rebalance(self.memory_size, rng)
         self._calibration = self._calibration.combine(X[aside], y[aside])
+        ridge = self._readouts.ridge
+        self._learn_readouts(self._memory if ridge is None else new, ridge)
 
     def _predict(self, X: Array) -> Ints:
-        z = embed(self._network, as_tensor(X, self._network.device))
-        return squared_distances(z, self._centres[0]).argmin(1).cpu().numpy()
+        return self._readouts.label(self._embedding().views(as_tensor(X, self._network.device)))
+
+    def _label(self, result: DetectorResult) -> Ints:
+        """The known class of each instance, by the readout or by a detector's own network."""
+        if result.views is None:
+            return result.decision.label.cpu().numpy()
+        return self._readouts.label(result.views)
+
+    def _learn_readouts(self, unseen: Memory, ridge: RandomRidge | None = None) -> None:
+        """Learn the readouts. ``unseen`` are the instances that ``ridge`` has not seen."""
+        model = self._model()
+        self._readouts = learn_readouts(
+            self.readout, model.embedding, model.memory, model.held_out,
+            unseen=self._to_tensors(unseen, self._network), ridge=ridge,
+            rng=generator(self.seed, "readout"),
+        )  # fmt: skip
 
     def _embed(self, X: Array) -> Floats:
         return to_numpy(embed(self._network, as_tensor(X, self._network.device)))
 
-    def _rank_embedding(self, embedding: Tensor | None, model: Model) -> Floats:
+    def _rank_embedding(self, views: Sequence[Tensor] | None, model: Model) -> Floats:
         """p-values from embeddings that were computed already; none if they do not decide."""
-        if embedding is None or model.has_frozen_features or len(model.labelled.y) == 0:
+        if views is None or model.has_frozen_features or len(model.labelled.y) == 0:
             return np.empty(0, dtype=np.float32)
         known = model.split(model.labelled_views[0])
-        return to_numpy(rank_alone(embedding, *known))
+        return to_numpy(rank_alone(views[0], *known))
 
     def _place(self, X: Array) -> Floats:
         """Vectors of a frozen network as they are: the embedding loses what is novel in them."""
@@ -258,7 +285,12 @@ class CILF(Learner):
         if self._patches is not None:
             arrays |= weight_arrays(self._patches, PATCHES)
         kept = self._memory.arrays("memory") | self._calibration.arrays("calibration")
-        return arrays | kept, {"architecture": plain_architecture(self._architecture)}
+        arrays |= self._readouts.arrays()
+        plain = {
+            "architecture": plain_architecture(self._architecture),
+            "readout": self._readouts.chosen,
+        }
+        return arrays | kept, plain
 
     def _set_state(self, arrays: Arrays, plain: Mapping[str, Any]) -> None:
         self._architecture = restore_architecture(plain["architecture"], self.backbone)
@@ -272,3 +304,4 @@ class CILF(Learner):
             load_weights(self._patches, arrays, PATCHES)
         self._memory = Memory.restore(arrays, "memory")
         self._calibration = Memory.restore(arrays, "calibration")
+        self._readouts = Readouts.restore(arrays, self._centres[0], plain.get("readout", PROTOTYPE))

@@ -13,6 +13,7 @@ from cilf.learners.cilf.curriculum import CurriculumDetector
 from cilf.learners.cilf.detect import Detector
 from cilf.learners.cilf.embedding import Loss
 from cilf.learners.cilf.learner import CILF
+from cilf.learners.cilf.readout import PROTOTYPE
 from cilf.nn.backbones import IMAGE_BACKBONES, Factory
 from cilf.nn.training import Training
 
@@ -39,6 +40,8 @@ class CILFPaper(CILF):
         Number of labelled instances of each class that are kept out of all training.
     training : Training, default=Training(batch_size=128, augmentation=None)
         Optimiser and batches; see :class:`cilf.nn.training.Training`.
+    readout : {"auto", "lda", "prototype", "ridge"}, default="prototype"
+        How ``predict`` tells the known classes. The paper takes the nearest prototype.
     loss : Loss, default=Loss(negatives=None, exact_prototypes=False)
         Terms of the objective; see :class:`cilf.learners.cilf.embedding.Loss`.
     detector : Detector or CurriculumDetector, default=CurriculumDetector()
@@ -69,6 +72,7 @@ class CILFPaper(CILF):
     backbone: str | Factory = "resnet18"
     update_epochs: int = 20
     calibration_size: int = 0
+    readout: str = PROTOTYPE
     training: Training = Training(batch_size=128, augmentation=None)
     loss: Loss = Loss(negatives=None, exact_prototypes=False)
     detector: Detector | CurriculumDetector = CurriculumDetector()
