@@ -63,11 +63,11 @@ CASES = {
     "digits": Case("digits", "auto", 5, 60, 100, 100),
     "mnist": Case("mnist", "convnet", 5, 500, 500, 200),
     "cifar10": Case("cifar10", "convnet", 5, 500, 1000, 200),
-    "cifar10-encoder": Case("cifar10", "efficientnet-lite0", 5, 500, 1000, 200),
+    "cifar10-encoder": Case("cifar10", "efficientnet-lite2", 5, 500, 1000, 200),
     "notmnist": Case("notmnist/notmnist.npz", "convnet", 5, 300, 500, 200),
     "newsgroups": Case("newsgroups/newsgroups.csv.gz", "auto", 8, 120, 2000, 150),
     "omniglot": Case("omniglot/omniglot.npz", "convnet", 20, 12, 2000, 20, 60),
-    "cifar100-encoder": Case("cifar100", "efficientnet-lite0", 30, 150, 2000, 100, 30),
+    "cifar100-encoder": Case("cifar100", "efficientnet-lite2", 30, 150, 2000, 100, 30),
     "table": Case("table", "auto", 6, 150, 2000, 200),
 }
 
@@ -200,8 +200,8 @@ def judge_clusters_alone() -> AbstractContextManager[Any]:
     """Each cluster has its own support, whatever that of its instances is elsewhere."""
     pool = unexplained_mass._pool_support
 
-    def keep_own(evidence: Any, measured: dict[int, list[float]]) -> Any:
-        pooled = pool(evidence, measured)
+    def keep_own(evidence: Any, measured: dict[int, list[float]], *rest: Any) -> Any:
+        pooled = pool(evidence, measured, *rest)
         own = {k: np.array(each, dtype=np.float32) for k, each in measured.items()}
         return {k: replace(each, support=own[k]) for k, each in pooled.items()}
 
