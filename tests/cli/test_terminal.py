@@ -6,6 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
+from rich.progress import Progress
 
 from cilf.cli import terminal
 from cilf.core import WindowRecord
@@ -93,3 +94,18 @@ def test_windows_are_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixt
         "window 1 of 4: 2 novel classes, 1 found, 9 labels queried, 3 propagated\n"
         "window 2 of 4: 1 novel classes, given, 30 labels queried\n"
     )
+
+
+def test_features_show_instances_per_second_of_their_own_stage() -> None:
+    now = [0.0]
+    bars = Progress(terminal._RateColumn(), get_time=lambda: now[0], disable=True)
+    stage = terminal._StageBar(bars)
+    for second in range(1, 4):
+        now[0] = float(second)
+        stage("fit", 1000 * second, 5000)
+    assert str(terminal._RateColumn().render(bars.tasks[0])) == ""
+    for second in range(4, 8):
+        now[0] = float(second)
+        stage("features", 40 * (second - 3), 400)
+    assert str(terminal._RateColumn().render(bars.tasks[0])) == "40/s"
+    assert bars.tasks[0].time_remaining == 6  # of 240 instances

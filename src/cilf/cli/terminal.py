@@ -13,12 +13,22 @@ from typing import Any
 from rich import box
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
+from rich.text import Text
 
 from cilf.core import WindowRecord
 from cilf.core.notices import LOGGER
-from cilf.core.progress import listen
+from cilf.core.progress import FEATURES, listen
 
 UNDEFINED = "\N{EN DASH}"
 
@@ -154,8 +164,17 @@ def _make_bars() -> Progress:
     console = open_stderr()
     return Progress(
         TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(),
-        TimeElapsedColumn(), console=console, transient=True, disable=not console.is_terminal,
+        _RateColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
+        console=console, transient=True, disable=not console.is_terminal,
     )  # fmt: skip
+
+
+class _RateColumn(ProgressColumn):
+    """The instances per second that a frozen network takes."""
+
+    def render(self, task: Task) -> Text:
+        is_shown = task.description == FEATURES and task.speed
+        return Text(f"{task.speed:.0f}/s" if is_shown else "")
 
 
 class _StageBar:
@@ -164,8 +183,12 @@ class _StageBar:
     def __init__(self, bars: Progress) -> None:
         self._bars = bars
         self._task = bars.add_task("", total=None, visible=False)
+        self._name = ""
 
     def __call__(self, name: str, done: int, total: int) -> None:
+        if name != self._name:  # the rate and the time left are those of one stage
+            self._bars.reset(self._task, total=total)
+            self._name = name
         self._bars.update(
             self._task, description=name, completed=done, total=total, visible=done < total
         )

@@ -43,7 +43,7 @@ def cached_features(extractor: Extractor, X: Array) -> Floats:
             computed = extractor.extract(X[[missing[key] for key in some]])
             store.keep(some, computed)
             found |= zip(some, computed, strict=True)
-            progress.report("features", len(found) - n_known, len(missing))
+            progress.report(progress.FEATURES, len(found) - n_known, len(missing))
     return np.stack([found[key] for key in keys])
 
 
