@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from cilf.cli import terminal
+from cilf.cli.options import Encoders
 
 
 def console(
@@ -34,6 +35,7 @@ def console(
             help="A PostgreSQL database (default: a file of SQLite in the store).",
         ),
     ] = None,
+    encoder: Encoders = None,
     data: Annotated[
         list[Path] | None,
         typer.Option(help="A folder that may be read; repeatable (default without --token: all)."),

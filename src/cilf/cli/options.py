@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from cilf.core.extras import ENCODERS
 from cilf.errors import BadConfig
 
 DONE, FAILED, REFUSED, INTERRUPTED = 0, 1, 2, 130  # exit codes
@@ -76,6 +78,24 @@ ContentColumn = Annotated[
 ]
 ImageSize = Annotated[
     int | None, typer.Option("--size", help="Side of every image in pixels.", rich_help_panel=OWN)
+]
+
+
+def _name_encoders(paths: list[Path] | None) -> list[Path] | None:
+    """Name files for this process and for those that it starts."""
+    if paths:
+        os.environ[ENCODERS] = os.pathsep.join(str(path.absolute()) for path in paths)
+    return paths
+
+
+Encoders = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--encoder",
+        metavar="FILE",
+        help="The ONNX file that the model was made with. Repeatable.",
+        callback=_name_encoders,
+    ),
 ]
 SkipBad = Annotated[
     bool, typer.Option("--skip-bad", help="Leave out unreadable instances.", rich_help_panel=OWN)

@@ -13,6 +13,7 @@ import typer
 from cilf.cli import terminal
 from cilf.cli.options import (
     ContentColumn,
+    Encoders,
     ImageSize,
     Json,
     LabelColumn,
@@ -117,6 +118,7 @@ def detect(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the findings in the folder.")
     ] = False,
+    encoder: Encoders = None,
     as_json: Json = False,
 ) -> None:
     """Find novel instances in unlabelled data, cluster them, and write the findings to a folder."""
@@ -160,6 +162,7 @@ def update(
         bool, typer.Option("--force", help="Keep the new version whatever the known classes lose.")
     ] = False,
     note: Note = None,
+    encoder: Encoders = None,
     as_json: Json = False,
 ) -> None:
     """Update a model with the labels of a person."""
@@ -185,6 +188,7 @@ def predict(
     out: Annotated[Path | None, typer.Option(help="A CSV file (default: standard output).")] = None,
     column: ContentColumn = None,
     skip_bad: SkipBad = False,
+    encoder: Encoders = None,
     as_json: Json = False,
 ) -> None:
     """Predict the known class of each instance."""

@@ -8,6 +8,8 @@ from typing import Any
 
 from cilf.errors import BadConfig
 
+ENCODERS = "CILF_ENCODERS"  # the environment variable with the ONNX files that a user names
+
 
 def optional(module: str, *, extra: str, purpose: str) -> Any:
     """Import a module of an extra; if it is missing, the error says what to install.

@@ -18,6 +18,7 @@ from cilf.core.parameters import Part
 from cilf.core.types import Array, Bools, Floats, Ints
 from cilf.errors import BadInput, NotFitted
 from cilf.learners import persistence
+from cilf.nn import onnx_models
 from cilf.nn.feature_cache import cached_features
 from cilf.nn.memory import Memory
 from cilf.nn.network import resolve_device
@@ -417,11 +418,20 @@ class Learner(ABC):
         learner._shape = tuple(description["instance_shape"])
         learner._history = description["history"]
         if stored := description["features"]:
-            name = next(filter(is_frozen, replaced.values()), stored["name"])  # it may have moved
+            name = _name_network(stored, next(filter(is_frozen, replaced.values()), None))
             learner._features = Features(**stored)._replace(name=name)
             learner._extractor()
         learner._set_state(arrays, description["state"])
         return learner
+
+
+def _name_network(stored: Mapping[str, Any], given: str | None) -> str:
+    """The name of a model's frozen network. It may be another one now, if it is a file."""
+    if given is not None:
+        return onnx_models.adopt_options(given, stored["name"])
+    if stored["name"].startswith(onnx_models.PREFIX):
+        return onnx_models.locate(stored["name"], stored["digest"])
+    return str(stored["name"])
 
 
 def _normalize(features: Floats) -> Floats:

@@ -1,6 +1,7 @@
 """Frozen networks that turn images or texts into vectors before a learner sees them.
 
-Names: "efficientnet-lite2", "efficientnet-lite0", "timm:NAME", "torchvision:NAME" for images;
+Names: "efficientnet-lite2", "efficientnet-lite0", "timm:NAME", "torchvision:NAME", "onnx:FILE" for
+images;
 "minilm", "sentence:NAME-OR-FOLDER" for texts. "efficientnet-lite2@224" brings all images to that
 size. "tune:" before the name of an image network is a backbone that starts from those weights and
 is trained (see ``nn.backbones``).
@@ -22,7 +23,7 @@ from cilf.core.cache import digest
 from cilf.core.notices import warn_once
 from cilf.core.types import Array, Floats
 from cilf.errors import BadInput
-from cilf.nn import image_models, text_models
+from cilf.nn import image_models, onnx_models, text_models
 from cilf.nn.image_models import LITES, is_lite
 from cilf.nn.text_models import MINILM
 
@@ -96,7 +97,9 @@ def _are_pixels(X: Array) -> bool:
 def is_frozen(name: object) -> bool:
     """Whether a backbone of this name runs before the learner."""
     return isinstance(name, str) and (
-        name == MINILM or is_lite(name) or name.startswith(IMAGE_PREFIXES + TEXT_PREFIXES)
+        name == MINILM
+        or is_lite(name)
+        or name.startswith((*IMAGE_PREFIXES, *TEXT_PREFIXES, onnx_models.PREFIX))
     )
 
 
@@ -123,6 +126,9 @@ def make_extractor(name: str, device: torch.device) -> Extractor:
         about = text_models.preprocessing(model)
         run: Callable[[Any], Floats] = partial(text_models.features, model)
         return Extractor(name, _digest(model, about), "texts", run)
+    if name.startswith(onnx_models.PREFIX):
+        given = onnx_models.OnnxNetwork(*onnx_models.parse(name))
+        return Extractor(name, given.digest, "images", given.extract)
     network = image_models.load(name).to(device)
     run = partial(image_models.features, network)
     return Extractor(name, _digest(network, network.preprocessing), "images", run)

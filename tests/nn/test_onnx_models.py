@@ -1,0 +1,183 @@
+"""Networks that users bring as ONNX files. The tests make tiny ones."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cilf import CILF, load
+from cilf.core.extras import ENCODERS
+from cilf.core.types import Array
+from cilf.errors import BadConfig, BadInput
+from cilf.nn.onnx_models import OnnxNetwork, parse
+
+onnx = pytest.importorskip("onnx", reason="onnx is not installed")
+pytest.importorskip("onnxruntime", reason="the extra 'onnx' is not installed")
+
+Shape = list[int | str]
+N_FEATURES = 6
+
+
+def make_network(
+    path: Path,
+    shape: Shape | None = None,
+    *,
+    output: str = "vectors",
+    operator: str = "Relu",
+    factor: float = 1.0,
+) -> Path:
+    """A convolution to six maps, an operator on it, and the mean over each map."""
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    weights = np.random.default_rng(0).normal(size=(N_FEATURES, 3, 3, 3)).astype(np.float32)
+    nodes = [
+        helper.make_node("Conv", ["images", "weights"], ["maps"], pads=[1, 1, 1, 1]),
+        helper.make_node(operator, ["maps"], ["active"]),
+    ]
+    sizes: Shape = ["n", N_FEATURES, "h", "w"]
+    if output == "vectors":
+        nodes.append(helper.make_node("GlobalAveragePool", ["active"], ["means"]))
+        nodes.append(helper.make_node("Flatten", ["means"], ["found"]))
+        sizes = ["n", N_FEATURES]
+    else:
+        nodes.append(helper.make_node("Identity", ["active"], ["found"]))
+    graph = helper.make_graph(
+        nodes, "tiny",
+        [helper.make_tensor_value_info("images", kind, shape or ["n", 3, "h", "w"])],
+        [helper.make_tensor_value_info("found", kind, sizes)],
+        [onnx.numpy_helper.from_array(weights * np.float32(factor), "weights")],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def pixels(n: int, side: int = 16, seed: int = 0) -> Array:
+    return np.random.default_rng(seed).integers(0, 256, (n, side, side, 3), dtype=np.uint8)
+
+
+def shades(n: int, channel: int, seed: int) -> Array:
+    """Noisy images that are bright in one channel."""
+    X = np.random.default_rng([seed, channel]).integers(0, 60, (n, 16, 16, 3))
+    X[..., channel] += 150
+    return X.astype(np.uint8)
+
+
+def open_network(name: str) -> OnnxNetwork:
+    return OnnxNetwork(*parse(name))
+
+
+def test_images_are_prepared_as_the_name_says(tmp_path: Path) -> None:
+    path = make_network(tmp_path / "tiny.onnx")
+    X = pixels(3)
+    network = open_network(f"onnx:{path}?size=16&mean=0.5,0.25,0&std=0.5,1,2")
+    scaled = (X / 255 - [0.5, 0.25, 0]) / [0.5, 1, 2]
+    images = np.ascontiguousarray(scaled.transpose(0, 3, 1, 2), dtype=np.float32)
+    expected = network.session.run(None, {"images": images})[0]
+    np.testing.assert_allclose(network.extract(X), expected, atol=1e-5)
+
+
+def test_maps_are_averaged_to_the_vectors_that_the_network_would_give(tmp_path: Path) -> None:
+    vectors = open_network(f"onnx:{make_network(tmp_path / 'v.onnx')}?size=16")
+    maps = open_network(f"onnx:{make_network(tmp_path / 'm.onnx', output='maps')}?size=16")
+    np.testing.assert_allclose(maps.extract(pixels(3)), vectors.extract(pixels(3)), atol=1e-5)
+
+
+def test_an_image_has_the_same_features_alone_and_in_company(tmp_path: Path) -> None:
+    network = open_network(f"onnx:{make_network(tmp_path / 'tiny.onnx')}?size=16")
+    X = pixels(20)
+    together = network.extract(X)
+    assert np.array_equal(np.concatenate([network.extract(X[[i]]) for i in range(20)]), together)
+
+
+def test_the_size_is_that_of_the_file_if_it_has_one(tmp_path: Path) -> None:
+    network = open_network(f"onnx:{make_network(tmp_path / 'tiny.onnx', [4, 3, 32, 32])}")
+    assert (network.size, network.batch_size) == (32, 4)
+    assert network.extract(pixels(6)).shape == (6, N_FEATURES)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("onnx:", "with no file"),
+        ("onnx:x.onnx?crop=3", "with the option 'crop'"),
+        ("onnx:x.onnx?size=2", "size=2: give pixels from 8 to 2048"),
+        ("onnx:x.onnx?size=big", "size=big: give pixels"),
+        ("onnx:x.onnx?mean=1,2", "mean=1,2: give three numbers"),
+        ("onnx:x.onnx?std=1,0,1", "std=1,0,1: give three numbers"),
+        ("onnx:x.onnx?mean=nan,0,0", "give three numbers"),
+        ("onnx:nowhere.onnx", "nowhere.onnx, which cannot be read"),
+    ],
+)
+def test_a_wrong_name_is_answered_with_one_line(name: str, says: str) -> None:
+    with pytest.raises(BadConfig, match=says) as refused:
+        open_network(name)
+    assert "\n" not in str(refused.value)
+
+
+Make = Callable[[Path], Any]
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda path: path.write_bytes(b"not a network"), "is no ONNX network"),
+        (lambda path: path.write_bytes(b""), "is no ONNX network"),
+        (lambda path: make_network(path, operator="NoSuchOperator"), "is no ONNX network"),
+        (lambda path: make_network(path, ["n", 1, "h", "w"]), "does not take one batch of float32"),
+        (lambda path: make_network(path, ["n", 3, 16, 20]), "takes images of 16 x 20 pixels"),
+        (lambda path: make_network(path, ["n", 3, 20, 20]), "of 20 x 20 pixels, not of 16"),
+    ],
+)
+def test_a_file_that_is_not_what_it_says_is_answered_with_one_line(
+    make: Make, says: str, tmp_path: Path
+) -> None:
+    make(tmp_path / "x.onnx")
+    with pytest.raises(BadConfig, match=says) as refused:
+        open_network(f"onnx:{tmp_path / 'x.onnx'}?size=16")
+    assert "\n" not in str(refused.value)
+
+
+def test_values_that_are_not_finite_are_refused(tmp_path: Path) -> None:
+    network = open_network(f"onnx:{make_network(tmp_path / 'x.onnx', factor=np.inf)}?size=16")
+    with pytest.raises(BadInput, match="not finite: check its preprocessing"):
+        network.extract(pixels(2))
+
+
+@pytest.fixture
+def fitted(tmp_path: Path) -> tuple[CILF, Path]:
+    path = make_network(tmp_path / "tiny.onnx")
+    X = np.concatenate([shades(20, 0, 0), shades(20, 1, 0)])
+    learner = CILF(backbone=f"onnx:{path}?size=16", epochs=2, calibration_size=4)
+    learner.fit(X, ["red"] * 20 + ["green"] * 20).save(tmp_path / "model")
+    return learner, path
+
+
+def test_a_learner_sees_through_it(fitted: tuple[CILF, Path]) -> None:
+    learner, _ = fitted
+    assert learner.predict(shades(5, 1, 1)).tolist() == ["green"] * 5
+
+
+def test_a_model_never_says_where_its_file_is(
+    fitted: tuple[CILF, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learner, path = fitted
+    monkeypatch.delenv(ENCODERS, raising=False)
+    with pytest.raises(BadInput, match=r"made with the ONNX file tiny.onnx .*--encoder FILE"):
+        load(tmp_path / "model")
+    moved = path.rename(tmp_path / "moved.onnx")
+    X = shades(5, 0, 1)
+    named = load(tmp_path / "model", backbone=f"onnx:{moved}")
+    assert np.array_equal(named.embed(X), learner.embed(X))
+    other = make_network(tmp_path / "other.onnx", factor=2.0)
+    monkeypatch.setenv(ENCODERS, os.pathsep.join([str(other), str(moved)]))
+    assert np.array_equal(load(tmp_path / "model").embed(X), learner.embed(X))
+    monkeypatch.setenv(ENCODERS, str(other))
+    with pytest.raises(BadInput, match=r"other\.onnx is another one"):
+        load(tmp_path / "model")
+    with pytest.raises(BadInput, match="made with other weights"):
+        load(tmp_path / "model", backbone=f"onnx:{other}")
