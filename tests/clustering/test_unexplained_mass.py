@@ -223,3 +223,10 @@ def test_the_probability_peaks_at_the_votes_or_at_none_by_the_support() -> None:
 def test_larger_numbers_are_less_certain() -> None:
     few, many = (count_probability([n] * 5, 20.0) for n in (2, 20))
     assert few[2] > 2 * many[20]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("n_novel", [2, 3])
+def test_a_window_of_novel_classes_alone_keeps_all_of_them(n_novel: int, seed: int) -> None:
+    window = around(NOVEL[:n_novel], 80, seed)
+    assert count(window, seed=seed) == n_novel

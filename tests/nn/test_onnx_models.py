@@ -15,6 +15,7 @@ from cilf.core.extras import ENCODERS
 from cilf.core.types import Array
 from cilf.errors import BadConfig, BadInput
 from cilf.nn.onnx_models import OnnxNetwork, parse
+from cilf.nn.pretrained import choose_network
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
 pytest.importorskip("onnxruntime", reason="the extra 'onnx' is not installed")
@@ -110,7 +111,10 @@ def test_the_size_is_that_of_the_file_if_it_has_one(tmp_path: Path) -> None:
         ("onnx:x.onnx?mean=1,2", "mean=1,2: give three numbers"),
         ("onnx:x.onnx?std=1,0,1", "std=1,0,1: give three numbers"),
         ("onnx:x.onnx?mean=nan,0,0", "give three numbers"),
-        ("onnx:nowhere.onnx", "nowhere.onnx, which cannot be read"),
+        ("onnx:nowhere.onnx", "'nowhere.onnx', which cannot be read"),
+        ("onnx:a\0b", "which cannot be read"),
+        ("onnx:x.onnx?size=" + "9" * 6000, "give pixels from 8 to 2048"),
+        ("onnx:what?.onnx", "whose path has no"),
     ],
 )
 def test_a_wrong_name_is_answered_with_one_line(name: str, says: str) -> None:
@@ -148,6 +152,44 @@ def test_values_that_are_not_finite_are_refused(tmp_path: Path) -> None:
         network.extract(pixels(2))
 
 
+@pytest.mark.parametrize("kind", ["Shape", "ReduceMean"])
+def test_an_output_that_is_no_vector_of_each_image_is_refused(kind: str, tmp_path: Path) -> None:
+    helper, number = onnx.helper, onnx.TensorProto
+    arguments: dict[str, Any] = {"axes": [0], "keepdims": 1} if kind == "ReduceMean" else {}
+    gives = number.INT64 if kind == "Shape" else number.FLOAT
+    graph = helper.make_graph(
+        [helper.make_node(kind, ["images"], ["found"], **arguments)], "odd",
+        [helper.make_tensor_value_info("images", number.FLOAT, ["n", 3, "h", "w"])],
+        [helper.make_tensor_value_info("found", gives, None)],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    (tmp_path / "odd.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(BadInput, match="gives no vectors"):
+        open_network(f"onnx:{tmp_path / 'odd.onnx'}?size=16").extract(pixels(3))
+
+
+def test_weights_in_another_file_are_refused_wherever_one_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = make_network(tmp_path / "tiny.onnx")
+    onnx.save_model(
+        onnx.load(path), tmp_path / "split.onnx",
+        save_as_external_data=True, location="weights.bin", size_threshold=0,
+    )  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadConfig, match=r"split\.onnx is no ONNX network .*its weights inside"):
+        open_network("onnx:split.onnx?size=16")
+
+
+def test_a_relative_path_holds_after_a_change_of_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_network(tmp_path / "tiny.onnx")
+    monkeypatch.chdir(tmp_path)
+    name = choose_network("onnx:tiny.onnx?size=16", pixels(2))
+    assert name == f"onnx:{tmp_path / 'tiny.onnx'}?size=16"
+
+
 @pytest.fixture
 def fitted(tmp_path: Path) -> tuple[CILF, Path]:
     path = make_network(tmp_path / "tiny.onnx")
@@ -173,8 +215,13 @@ def test_a_model_never_says_where_its_file_is(
     X = shades(5, 0, 1)
     named = load(tmp_path / "model", backbone=f"onnx:{moved}")
     assert np.array_equal(named.embed(X), learner.embed(X))
+    assert "size=16" in named.backbone  # a refit prepares images alike
+    with pytest.raises(BadInput, match="made with other weights of 'eff"):
+        load(tmp_path / "model", backbone="efficientnet-lite0")
     other = make_network(tmp_path / "other.onnx", factor=2.0)
-    monkeypatch.setenv(ENCODERS, os.pathsep.join([str(other), str(moved)]))
+    fixed = make_network(tmp_path / "fixed.onnx", ["n", 3, 32, 32])
+    files = [tmp_path / "gone.onnx", fixed, other, moved]
+    monkeypatch.setenv(ENCODERS, os.pathsep.join(map(str, files)))
     assert np.array_equal(load(tmp_path / "model").embed(X), learner.embed(X))
     monkeypatch.setenv(ENCODERS, str(other))
     with pytest.raises(BadInput, match=r"other\.onnx is another one"):

@@ -59,14 +59,14 @@ class Candidates:
         first, n = self.clusters.n_known, len(self.clusters.centres)
         return separations(self.points, self.clusters.assignment, n)[first:, first:]
 
-    def order(self) -> list[int]:
+    def rank(self) -> list[int]:
         """The clusters with any support, best first."""
         order = np.argsort(-self.support, kind="stable").tolist()
         return [i for i in order if self.support[i] > 0]
 
-    def supported(self) -> list[int]:
+    def select(self) -> list[int]:
         """The clusters with enough support to count, best first."""
-        return [i for i in self.order() if self.support[i] > self.least]
+        return [i for i in self.rank() if self.support[i] > self.least]
 
     def merge(self, chosen: list[int], closest: float, at_least: int = 1) -> list[list[int]]:
         """The classes that these clusters make up, largest first, each a list of clusters."""
@@ -184,7 +184,7 @@ class UnexplainedMass(CountRule):
 
     def _find_classes(self, candidates: Candidates, scale: SeparationScale) -> list[list[int]]:
         """The classes of one clustering: large ones, and small ones that lie far from them."""
-        found = candidates.merge(candidates.supported(), scale.at(self.separation))
+        found = candidates.merge(candidates.select(), scale.at(self.separation))
         sizes = [candidates.size(each) for each in found]
         n, n_known = len(candidates.points), candidates.clusters.n_known
         n_large = count_large(sizes, n, n_known, self.even_share)
@@ -214,13 +214,13 @@ class UnexplainedMass(CountRule):
         if options:
             converged = [candidates[k].converge(classes[k]) for k in options]
             return min(converged, key=lambda each: each.inertia).centres
-        enough = [k for k, c in candidates.items() if len(c.supported()) >= n_novel]
+        enough = [k for k, c in candidates.items() if len(c.select()) >= n_novel]
         if enough:
             clusters = candidates[min((k for k in enough if k >= 2 * n_novel), default=enough[-1])]
-            return clusters.locate(clusters.merge(clusters.supported(), inf, n_novel))
+            return clusters.locate(clusters.merge(clusters.select(), inf, n_novel))
         for clusters in candidates.values():
-            if len(clusters.order()) >= n_novel:
-                return clusters.locate([[i] for i in clusters.order()[:n_novel]])
+            if len(clusters.rank()) >= n_novel:
+                return clusters.locate([[i] for i in clusters.rank()[:n_novel]])
         return evidence.clusterings[n_novel].novel
 
 
@@ -252,14 +252,15 @@ def _strongest(evidence: Evidence, measured: Mapping[int, list[float]]) -> float
 
 
 def _pool_support(
-    evidence: Evidence, measured: Mapping[int, list[float]], least: float, counting: bool
+    evidence: Evidence, measured: Mapping[int, list[float]], least: float, is_number_open: bool
 ) -> dict[int, Candidates]:
     """The novel clusters of each clustering, with the support of their instances on average.
 
     An instance has the mean support of its clusters in all clusterings. So a part of a class is
     known by the class that it belongs to, and a cluster that stands out by chance counts little.
     A cluster counts with ``least`` digits. If the number of classes is not given, it must also lie
-    above the middle between the instances with little support and those with much.
+    above the middle between the instances with little support and those with much, if some have
+    little.
     """
     totals = torch.stack([
         torch.tensor([0.0] * evidence.clusterings[k].n_known + support).clamp_max(MAX_SUPPORT)[
@@ -267,8 +268,9 @@ def _pool_support(
         ]
         for k, support in measured.items()
     ]).mean(0)  # fmt: skip
-    if counting:
-        least = max(least, halfway(totals.double().numpy()))
+    little, much = split_in_two(totals.double().numpy())
+    if is_number_open and little <= least:  # else nearly all instances are novel
+        least = max(least, (little + much) / 2)
     found = {}
     for k in measured:
         clusters, n = evidence.clusterings[k], len(evidence.clusterings[k].centres)
@@ -283,22 +285,22 @@ def _pool_support(
     return found
 
 
-def halfway(values: Floats) -> float:
-    """The middle between the means of the two groups that numbers fall into most clearly.
+def split_in_two(values: Floats) -> tuple[float, float]:
+    """The means of the two groups that numbers fall into most clearly, the lower one first.
 
     They are the groups with the least variance within them, as Otsu's threshold has them.
 
-    >>> halfway(np.array([0.0, 0.0, 1.0, 1.0, 1.0, 9.0, 10.0, 11.0]))
-    5.3
+    >>> split_in_two(np.array([0.0, 0.0, 1.0, 1.0, 1.0, 9.0, 10.0, 11.0]))
+    (0.6, 10.0)
     """
     ordered = np.sort(values)
     n_low = np.arange(1, len(ordered))
     sums = np.cumsum(ordered)
     low, high = sums[:-1] / n_low, (sums[-1] - sums[:-1]) / (len(ordered) - n_low)
     if not len(low):
-        return float(sums[-1])
+        return float(sums[-1]), float(sums[-1])
     split = int((n_low * n_low[::-1] * (low - high) ** 2).argmax())
-    return float((low[split] + high[split]) / 2)
+    return float(low[split]), float(high[split])
 
 
 def _known_instances(evidence: Evidence) -> list[Tensor]:

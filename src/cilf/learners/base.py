@@ -420,6 +420,7 @@ class Learner(ABC):
         if stored := description["features"]:
             name = _name_network(stored, next(filter(is_frozen, replaced.values()), None))
             learner._features = Features(**stored)._replace(name=name)
+            learner.set_params(**_point_to(name, learner.get_params()))
             learner._extractor()
         learner._set_state(arrays, description["state"])
         return learner
@@ -432,6 +433,15 @@ def _name_network(stored: Mapping[str, Any], given: str | None) -> str:
     if stored["name"].startswith(onnx_models.PREFIX):
         return onnx_models.locate(stored["name"], stored["digest"])
     return str(stored["name"])
+
+
+def _point_to(name: str, params: Mapping[str, Any]) -> dict[str, str]:
+    """The parameters that name a file, which is where the user says it is."""
+    return {
+        key: name
+        for key, value in params.items()
+        if isinstance(value, str) and value.startswith(onnx_models.PREFIX)
+    }
 
 
 def _normalize(features: Floats) -> Floats:

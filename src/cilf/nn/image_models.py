@@ -124,7 +124,7 @@ def _efficientnet(name: str) -> ImageNetwork:
 
 
 def _read_size(name: str, asked: str) -> int:
-    size = int(asked) if asked.isdecimal() else 0
+    size = int(asked) if asked.isdecimal() and len(asked) <= 5 else 0
     if not 32 <= size <= MOST_PIXELS:
         raise BadConfig(
             f"backbone is {name!r}: after {SIZE_MARK} comes a number of pixels from 32 to "

@@ -1,8 +1,8 @@
 """Image networks that users bring as ONNX files: "onnx:FILE", with how images are prepared.
 
 "onnx:dino.onnx?size=224&mean=0.5,0.5,0.5&std=0.5,0.5,0.5" gives pixels a side, and what is
-subtracted from pixels between 0 and 1 and what they are then divided by. A model folder never
-says where a file is: whoever loads it names the file, and its digest must be the same.
+subtracted from pixels between 0 and 1 and what they are then divided by. A path in a model folder
+is never opened: whoever loads the model names the file, and its digest must be the same.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
@@ -28,6 +29,7 @@ PREFIX = "onnx:"
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, as most networks have it
 USUAL_SIZE, MOST_PIXELS = 224, 2048  # a side
 BATCH = 16  # images, if the network leaves it open
+WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
 OPTIONS = "?"  # before the options of a name
 
 
@@ -86,7 +88,7 @@ class OnnxNetwork:
                 f"the network {self.file} does not run on images of {self.size} pixels "
                 f"({_first_line(error)}): give the size that it was exported for, ?size=PIXELS."
             ) from error
-        return _pool(output, self.file)
+        return _pool(output, len(images), self.file)
 
 
 def parse(name: str) -> tuple[Path, Preprocessing]:
@@ -102,8 +104,8 @@ def parse(name: str) -> tuple[Path, Preprocessing]:
     if unknown or not file:
         what = f"the option {sorted(unknown)[0]!r}" if unknown else "no file"
         raise BadConfig(
-            f"backbone is {name!r}, with {what}: write onnx:FILE, and after {OPTIONS} any of "
-            f"{', '.join(Preprocessing._fields)}."
+            f"backbone is {name!r}, with {what}: write onnx:FILE, whose path has no {OPTIONS}, and "
+            f"after {OPTIONS} any of {', '.join(Preprocessing._fields)}."
         )
     read = {key: _read_option(name, key, value) for key, value in given.items()}
     return Path(file), Preprocessing(**read)
@@ -117,9 +119,8 @@ def locate(stored: str, digest: str) -> str:
     file, prepare = parse(stored)
     named = [Path(each) for each in os.environ.get(ENCODERS, "").split(os.pathsep) if each]
     for path in named:
-        name = f"{PREFIX}{path}{OPTIONS}{_format(prepare)}"
-        if OnnxNetwork(path, prepare).digest == digest:
-            return name
+        if _has_digest(path, prepare, digest):
+            return f"{PREFIX}{path}{OPTIONS}{_format(prepare)}"
     tried = f"; {', '.join(path.name for path in named)} is another one" if named else ""
     raise BadInput(
         f"the model was made with the ONNX file {file.name} (digest {digest}){tried}: name the "
@@ -127,9 +128,25 @@ def locate(stored: str, digest: str) -> str:
     )
 
 
+def _has_digest(path: Path, prepare: Preprocessing, digest: str) -> bool:
+    """Whether this is the file. One that cannot be read, or does not fit, is another one."""
+    try:
+        return OnnxNetwork(path, prepare).digest == digest
+    except BadConfig:
+        return False
+
+
+def make_absolute(name: str) -> str:
+    """The name with the whole path of its file, whatever the current folder is later."""
+    if not name.startswith(PREFIX):
+        return name
+    file, mark, query = name.removeprefix(PREFIX).partition(OPTIONS)
+    return f"{PREFIX}{Path(file).absolute() if file else ''}{mark}{query}"
+
+
 def adopt_options(name: str, stored: str) -> str:
     """The name of a file with the options that a model was made with, unless it has its own."""
-    if OPTIONS in name or not stored.startswith(PREFIX):
+    if OPTIONS in name or not (name.startswith(PREFIX) and stored.startswith(PREFIX)):
         return name
     return f"{name}{OPTIONS}{_format(parse(stored)[1])}"
 
@@ -144,7 +161,7 @@ def _format(prepare: Preprocessing) -> str:
 
 def _read_option(name: str, key: str, value: str) -> Any:
     if key == "size":
-        if value.isdecimal() and 8 <= int(value) <= MOST_PIXELS:
+        if value.isdecimal() and len(value) <= 5 and 8 <= int(value) <= MOST_PIXELS:
             return int(value)
         wanted = f"pixels from 8 to {MOST_PIXELS}"
     else:
@@ -169,10 +186,9 @@ def _read_numbers(text: str) -> tuple[float, ...]:
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
-    except OSError as error:
+    except (OSError, ValueError) as error:  # the second: a path that no file can have
         raise BadConfig(
-            f"backbone names the ONNX file {path}, which cannot be read ({error.strerror}): name "
-            "another."
+            f"backbone names the ONNX file {str(path)!r}, which cannot be read: name another."
         ) from error
 
 
@@ -182,7 +198,9 @@ def _open(content: bytes, path: Path) -> Any:
     options.intra_op_num_threads = torch.get_num_threads()
     options.log_severity_level = 4  # what is wrong is raised
     try:
-        return runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        with TemporaryDirectory() as empty:  # weights in other files would not be in the digest
+            options.add_session_config_entry(WEIGHTS_FOLDER, empty)
+            return runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     except _errors() as error:
         raise BadConfig(
             f"{path} is no ONNX network that onnxruntime can run ({_first_line(error)}): export it "
@@ -212,9 +230,10 @@ def _choose_size(asked: int | None, height: Any, width: Any, path: Path) -> int:
     return asked or (fixed.pop() if fixed else USUAL_SIZE)
 
 
-def _pool(output: Any, file: str) -> Floats:
+def _pool(output: Any, n: int, file: str) -> Floats:
     """Vectors as they are, the first of several tokens, the mean over a map."""
-    if not isinstance(output, np.ndarray) or output.ndim not in (2, 3, 4):
+    is_right = isinstance(output, np.ndarray) and output.dtype.kind == "f" and output.size > 0
+    if not is_right or output.ndim not in (2, 3, 4) or len(output) != n:
         raise BadInput(
             f"the network {file} gives no vectors, (n, f), tokens, (n, t, f), or maps, "
             "(n, f, h, w), as its first output: export its features."

@@ -1,10 +1,9 @@
 """Frozen networks that turn images or texts into vectors before a learner sees them.
 
-Names: "efficientnet-lite2", "efficientnet-lite0", "timm:NAME", "torchvision:NAME", "onnx:FILE" for
-images;
-"minilm", "sentence:NAME-OR-FOLDER" for texts. "efficientnet-lite2@224" brings all images to that
-size. "tune:" before the name of an image network is a backbone that starts from those weights and
-is trained (see ``nn.backbones``).
+Names of networks for images are "efficientnet-lite2", "efficientnet-lite0", "timm:NAME",
+"torchvision:NAME" and "onnx:FILE", of those for texts "minilm" and "sentence:NAME-OR-FOLDER".
+"efficientnet-lite2@224" brings all images to that size. "tune:" before the name of one of the first
+four is a backbone that starts from those weights and is trained (see ``nn.backbones``).
 """
 
 from __future__ import annotations
@@ -152,7 +151,7 @@ def choose_network(value: object, X: Array, *, parameter: str = "backbone") -> s
     one is installed, and prints a notice.
     """
     if is_frozen(value):
-        return str(value)
+        return onnx_models.make_absolute(str(value))
     if X.ndim == 1:
         return _choose_for_texts(value, parameter)
     best = image_models.best_installed() if value == "auto" and _are_photographs(X) else None

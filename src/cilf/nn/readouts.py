@@ -88,7 +88,8 @@ class RandomRidge:
     """Ridge regression on a random ReLU layer over the inputs, which no training changes.
 
     Sums over all labelled instances so far determine it, so that it is the same in whatever order
-    they came. A new class adds a column to ``products`` and leaves the others as they are.
+    they came after the first fit. A new class adds a column to ``products`` and leaves the others
+    as they are.
     """
 
     signs: Tensor  # (d, u) weights of the layer, 1 or -1

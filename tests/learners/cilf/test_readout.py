@@ -88,6 +88,21 @@ def test_another_readout_may_be_named_before_an_update() -> None:
     assert (learner.predict(X) == y).mean() > 0.8
 
 
+def test_ridge_can_start_at_an_update_of_a_learner_without_memory() -> None:
+    learner = CILF(readout="prototype", memory_size=0, **QUICK).fit(*task(range(3), 30))
+    learner.set_params(readout="ridge").update(*task(range(5), 30))
+    X, y = task(range(5), 20, seed=1)
+    assert (learner.predict(X) == y).mean() > 0.8
+
+
+def test_ridge_is_not_chosen_while_a_class_has_nothing_held_out() -> None:
+    X, y = task(range(4), 100)
+    kept = np.r_[: 3 * 100, 300]  # one instance of the last class
+    learner = CILF(**QUICK).fit(X[kept], y[kept])
+    assert len(learner._calibration.y[learner._calibration.y == 3]) == 0
+    assert learner._readouts.chosen in ("lda", "prototype")
+
+
 def test_an_upper_bound_reads_out_all_that_it_keeps() -> None:
     learner = Joint(**QUICK, readout="ridge").fit(*task(range(3), 30))
     learner.update(*task(range(3, 4), 20))

@@ -82,7 +82,8 @@ class CILF(Learner):
     readout : {"auto", "lda", "prototype", "ridge"}, default="auto"
         How ``predict`` and ``detect`` tell the known classes: shrinkage LDA on all views, the
         nearest prototype in the embedding, or ridge regression on a random layer over the inputs.
-        "auto" takes the most accurate on the calibration part, at fit and at each update.
+        "auto" takes the most accurate on the calibration part, at fit and at each update. A change
+        of this parameter takes effect with the next update.
     loss : Loss, default=Loss()
         Terms of the objective; see :class:`cilf.learners.cilf.embedding.Loss`.
     detector : Detector or CurriculumDetector, default=Detector()
@@ -213,7 +214,7 @@ class CILF(Learner):
         self._memory = pool.rebalance(self.memory_size, rng)
         self._calibration = self._calibration.combine(X[aside], y[aside])
         ridge = self._readouts.ridge
-        self._learn_readouts(self._memory if ridge is None else new, ridge)
+        self._learn_readouts(pool if ridge is None else new, ridge)
 
     def _predict(self, X: Array) -> Ints:
         return self._readouts.label(self._embedding().views(as_tensor(X, self._network.device)))

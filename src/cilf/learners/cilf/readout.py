@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from cilf.core.types import Array, Ints
@@ -74,7 +75,8 @@ def learn_readouts(
     """Learn one readout, or all, and choose the most accurate on held-out instances.
 
     ``unseen`` are the labelled instances that ``ridge`` has not seen. LDA has its covariance from
-    the memory. If nothing is held out, it is LDA that is chosen.
+    the memory. LDA is chosen if nothing is held out. Ridge regression favours large classes, so it
+    is not chosen if a class has no held-out instance that would show it.
     """
     known: dict[str, Readout] = {PROTOTYPE: NearestPrototype(embedding.prototypes)}
     if wanted in (AUTO, LDA):
@@ -89,5 +91,7 @@ def learn_readouts(
     if len(held_out.y) == 0:
         return Readouts(known, LDA)
     views = embedding.views(held_out.x)
-    accuracy = {name: measure_accuracy(known[name], views, held_out.y) for name in READOUTS}
-    return Readouts(known, max(READOUTS, key=lambda name: accuracy[name]))
+    is_shown = len(torch.unique(held_out.y)) == len(embedding.prototypes)
+    names = READOUTS if is_shown else (LDA, PROTOTYPE)
+    accuracy = {name: measure_accuracy(known[name], views, held_out.y) for name in names}
+    return Readouts(known, max(names, key=lambda name: accuracy[name]))
