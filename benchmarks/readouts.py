@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from count import CASES, Case, Pool
 
 from cilf import CILF
 from cilf.learners.cilf.readout import READOUTS
 from cilf.nn.network import as_tensor
+
+sys.path.insert(0, str(Path(__file__).parent))
+from count import CASES, Case, Pool
 
 RESULTS = Path(__file__).parent / "results"
 MORE = {"cifar100": Case("cifar100", "convnet", 30, 100, 1500, 100, 30)}

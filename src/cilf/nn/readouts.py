@@ -94,7 +94,7 @@ class RandomRidge:
 
     signs: Tensor  # (d, u) weights of the layer, 1 or -1
     origin: Tensor  # (d,) that inputs are measured from
-    scale: Tensor  # what they are divided by
+    scale: Tensor  # (1,) what they are divided by
     gram: Tensor  # (u, u) sum of products of the units
     products: Tensor  # (u, c) sum of the units over the instances of each class
 
@@ -104,7 +104,7 @@ class RandomRidge:
         drawn = rng.integers(0, 2, (inputs.shape[1], N_UNITS))
         signs = torch.from_numpy(2 * drawn - 1).to(inputs)
         gram, products = inputs.new_zeros(N_UNITS, N_UNITS), inputs.new_zeros(N_UNITS, 0)
-        return cls(signs, inputs.mean(0), _spread(inputs), gram, products)
+        return cls(signs, inputs.mean(0), _spread(inputs).view(1), gram, products)
 
     def add(self, inputs: Tensor, labels: Tensor, n_classes: int) -> RandomRidge:
         """The readout with these instances, which it has not seen before."""
