@@ -62,11 +62,9 @@ class Discriminant:
         scales = torch.stack([_spread(view) for view in views])
         means = _join(centres, scales).double()
         deviations = _join(views, scales).double() - means[labels]
-        within = deviations.T @ deviations / max(len(labels), 1)
-        variance = within.diagonal().mean()
-        within *= 1 - SHRINKAGE
-        within.diagonal().add_(SHRINKAGE * variance if float(variance) > 0 else 1.0)
-        weights = torch.linalg.solve(within, means.T)
+        variance = deviations.square().mean() if len(labels) else means.new_zeros(())
+        sphere = SHRINKAGE * variance if float(variance) > 0 else torch.ones_like(variance)
+        weights = _solve(deviations * np.sqrt((1 - SHRINKAGE) / max(len(labels), 1)), sphere, means)
         offsets = -(means.T * weights).sum(0) / 2
         return cls(scales, weights.float(), offsets.float())
 
@@ -142,6 +140,29 @@ class RandomRidge:
         bits = np.unpackbits(arrays["signs"], axis=0, count=len(arrays["origin"]))
         signs = torch.from_numpy(2 * bits.astype(np.float32) - 1).to(device)
         return cls(signs=signs, **_to_tensors(arrays, STATISTICS, device))
+
+
+def _solve(rows: Tensor, sphere: Tensor, means: Tensor) -> Tensor:
+    """(rows' rows + sphere * identity)^-1 means'.
+
+    With fewer rows than dimensions only a matrix of the size of the rows is solved.
+
+    >>> rows, means = torch.tensor([[1.0, 2.0, 0.0]]), torch.eye(3)
+    >>> inverse = _solve(rows, torch.tensor(0.5), means)
+    >>> torch.allclose(inverse @ (rows.T @ rows + 0.5 * torch.eye(3)), torch.eye(3), atol=1e-5)
+    True
+    """
+    n, d = rows.shape
+    if n < d:  # by the Woodbury identity
+        inner = rows @ rows.T
+        inner.diagonal().add_(sphere)
+        within_rows = torch.linalg.solve(inner, rows @ means.T)
+        found: Tensor = (means.T - rows.T @ within_rows) / sphere
+        return found
+    outer = rows.T @ rows
+    outer.diagonal().add_(sphere)
+    weights: Tensor = torch.linalg.solve(outer, means.T)
+    return weights
 
 
 def measure_accuracy(readout: Readout, views: Sequence[Tensor], labels: Tensor) -> float:
