@@ -224,6 +224,9 @@ def model(model: Model, as_json: Json = False) -> None:
         f"{model}: {about.learner}, version {about.current} of {max(about.sizes)}, "
         f"{len(about.classes)} classes, instances: {shape}"
     )
+    if about.compared_backbones:
+        measured = ", ".join(f"{name} {h:.2f}" for name, h in about.compared_backbones.items())
+        terminal.print_line(f"backbone by H on hidden classes: {measured}")
     terminal.print_table(
         ("class", "since version", "labels", "kept"),
         [(c.label, str(c.since), str(c.n_labels), str(c.n_kept)) for c in about.classes],

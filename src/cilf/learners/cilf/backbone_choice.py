@@ -1,0 +1,120 @@
+"""The backbone of ``auto``: of two, the one that finds hidden classes again.
+
+Some known classes are hidden. The learner is fitted on the others with each backbone, and detects
+in a window of fresh instances of all. The hidden classes stand for the novel classes of a stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from cilf.core import Detection, progress
+from cilf.core.notices import warn_once
+from cilf.core.random import generator
+from cilf.core.types import Array, Ints
+from cilf.learners.base import Learner
+from cilf.nn.pretrained import is_frozen
+
+MIN_CLASSES, MAX_CLASSES = 4, 20  # with fewer no two are left to know; of more, some take part
+MIN_CLASS_SIZE = 9  # instances of a class: three in the window, and six to learn from
+WINDOW_SIZE = 20  # instances of a class in the window
+ENCODED_SIZE = 40  # instances of a class that a frozen network learns from, since it is slow
+HIDDEN_SHARE, MAX_HIDDEN = 0.4, 5
+N_SPLITS = 2
+EPOCHS_SHARE = 0.5  # of those of the fit
+SCRATCH = "convnet"
+PREFIX = "backbone"  # of the stages of the progress
+TOO_FEW = (
+    f"backbone: a choice by evidence takes {MIN_CLASSES} classes with {MIN_CLASS_SIZE} labelled "
+    "instances each, so auto goes by the form of the images."
+)
+
+
+class Split(NamedTuple):
+    """The classes that are hidden in a trial, and the instances that take part."""
+
+    hidden: Ints
+    window: Ints  # rows
+    some: Ints  # rows to learn from, for a frozen network
+    all: Ints  # rows to learn from, for a network that is trained from scratch
+
+
+def compare(learner: Learner, X: Array, y: Ints, network: str) -> dict[str, float]:
+    """The mean H over the splits, from scratch and with a frozen network.
+
+    The number of hidden classes is given, so that only their recovery counts. First comes what the
+    form of the images speaks for: a frozen network if they are in colour.
+    """
+    is_in_colour = X.ndim == 4 and X.shape[3] == 3
+    splits = list(split_classes(y, learner.seed))
+    with progress.within(PREFIX):
+        return {
+            backbone: float(np.mean([_try(learner, backbone, X, y, split) for split in splits]))
+            for backbone in ((network, SCRATCH) if is_in_colour else (SCRATCH, network))
+        }
+
+
+def choose(found: Mapping[str, float]) -> str:
+    """The best of two backbones, the first of equally good ones; a notice says why."""
+    chosen, other = sorted(found, key=lambda backbone: -found[backbone])
+    warn_once(
+        f"backbone: {chosen}, which finds hidden classes again with H = {found[chosen]:.2f} "
+        f"({other}: {found[other]:.2f}); backbone={other!r} overrides."
+    )
+    return chosen
+
+
+def has_enough(y: Ints) -> bool:
+    """Whether enough classes have enough instances for a comparison."""
+    return int((np.bincount(y) >= MIN_CLASS_SIZE).sum()) >= MIN_CLASSES
+
+
+def split_classes(y: Ints, seed: int) -> Iterator[Split]:
+    """Several ways to hide some of the classes. A row is in the window in all of them or in none.
+
+    So a frozen network sees few instances.
+    """
+    if not has_enough(y):
+        return
+    rng = generator(seed, "backbone")
+    large = np.flatnonzero(np.bincount(y) >= MIN_CLASS_SIZE)
+    classes = rng.permutation(large)[:MAX_CLASSES]
+    rows = {label: rng.permutation(np.flatnonzero(y == label)) for label in classes.tolist()}
+    n_window = {label: min(WINDOW_SIZE, len(own) // 3) for label, own in rows.items()}
+    window = np.concatenate([own[: n_window[label]] for label, own in rows.items()])
+    n_hidden = min(MAX_HIDDEN, int(HIDDEN_SHARE * len(classes)), len(classes) // N_SPLITS)
+    for hidden in classes[: n_hidden * N_SPLITS].reshape(N_SPLITS, n_hidden):
+        known = [own[n_window[label] :] for label, own in rows.items() if label not in hidden]
+        some = np.concatenate([own[:ENCODED_SIZE] for own in known])
+        yield Split(hidden, window, some, np.concatenate(known))
+
+
+def _try(learner: Learner, backbone: str, X: Array, y: Ints, split: Split) -> float:
+    """H of this learner with this backbone in the window of the split."""
+    epochs = learner.get_params()["epochs"]
+    trial = type(learner)(**learner.get_params(deep=False))
+    trial.set_params(backbone=backbone, epochs=int(np.ceil(EPOCHS_SHARE * epochs)))
+    rows = split.some if is_frozen(backbone) else split.all
+    trial.fit(X[rows], y[rows])
+    found = trial.detect(X[split.window], n_novel=len(split.hidden))
+    return measure_recovery(found, y[split.window], split.hidden)
+
+
+def measure_recovery(found: Detection, truth: Ints, hidden: Ints) -> float:
+    """H: harmonic mean of the accuracies on known and on hidden classes.
+
+    Each hidden class is matched with at most one cluster.
+    """
+    is_hidden = np.isin(truth, hidden)
+    is_known_right = ~found.is_novel & (found.label == truth)
+    known = float(is_known_right[~is_hidden].mean())
+    shared = np.zeros((len(hidden), max(1, found.n_novel)), dtype=np.int64)
+    in_cluster = is_hidden & found.is_novel
+    rows = np.searchsorted(np.sort(hidden), truth[in_cluster])
+    np.add.at(shared, (rows, found.cluster[in_cluster]), 1)
+    novel = float(shared[linear_sum_assignment(shared, maximize=True)].sum() / is_hidden.sum())
+    return 0.0 if known + novel == 0 else 2 * known * novel / (known + novel)
