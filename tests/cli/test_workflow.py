@@ -146,9 +146,10 @@ def test_a_model_shows_how_its_backbone_was_chosen(
     monkeypatch.setattr(image_models, "best_installed", lambda: "efficientnet-lite2")
     blind = Extractor("efficientnet-lite2", "feed", "images", lambda X: np.ones((len(X), 4), "f4"))
     monkeypatch.setattr(base, "make_extractor", lambda name, device: blind)
-    y = np.arange(48) % 4
-    X = np.random.default_rng(0).integers(0, 60, (48, 16, 16))
-    X[np.arange(48), :, 4 * y] += 150
+    n = 400  # of which a fifth is held out
+    y = np.arange(n) % 4
+    X = np.random.default_rng(0).integers(0, 60, (n, 16, 16))
+    X[np.arange(n), :, 4 * y] += 150
     np.savez(tmp_path / "bars.npz", X=X.astype(np.uint8), y=y)
     quick = ["--set", "epochs=2", "--set", "embedding_size=8"]
     chosen = run("fit", "bars.npz", "--out", "chosen", *quick)

@@ -16,7 +16,6 @@ from cilf.evaluate import metrics
 from cilf.learners import Joint, base
 from cilf.learners.cilf import backbone_choice
 from cilf.learners.cilf.backbone_choice import (
-    MAX_CLASSES,
     MIN_CLASS_SIZE,
     choose,
     measure_recovery,
@@ -70,6 +69,7 @@ def encoder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Extrac
     """Replace the encoder by a function. The list holds how many images it got in each call."""
     monkeypatch.setenv("CILF_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(image_models, "best_installed", lambda: ENCODER)
+    monkeypatch.setattr(backbone_choice, "MIN_INSTANCES", N_CLASSES * N_EACH)
     notices.forget()
 
     def install(extract: Extract) -> list[int]:
@@ -160,6 +160,22 @@ def test_small_images_and_what_are_no_pixels_are_learned_from_scratch(
     assert caplog.messages == []
 
 
+@pytest.mark.parametrize(
+    ("sizes", "is_enough"),
+    [
+        ([75, 75, 75, 75], True),
+        ([75, 75, 75, 74], False),
+        ([100, 100, 100], False),
+        ([200, 200, 200, MIN_CLASS_SIZE - 1], False),
+        ([200, 200, 200, MIN_CLASS_SIZE], True),
+    ],
+)
+def test_a_comparison_takes_some_classes_and_some_instances(
+    sizes: list[int], is_enough: bool
+) -> None:
+    assert backbone_choice.has_enough(np.repeat(np.arange(len(sizes)), sizes)) == is_enough
+
+
 @pytest.mark.parametrize(("channels", "network"), [(1, None), (3, ENCODER)])
 def test_with_too_little_data_the_form_decides_and_a_notice_says_so(
     channels: int,
@@ -168,7 +184,7 @@ def test_with_too_little_data_the_form_decides_and_a_notice_says_so(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     encoder(lambda X: columns(X[..., 0]))
-    X, y = bars(n_each=MIN_CLASS_SIZE - 1)
+    X, y = bars(n_each=N_EACH - 1)
     X = X[..., None].repeat(channels, axis=3)
     learner = quick(epochs=1).fit(X, y)
     assert quick().features_for(X, y) == network
@@ -243,11 +259,13 @@ def test_hidden_classes_and_windows_are_never_trained_on() -> None:
         assert set(y[split.window]) == set(split.hidden) | set(y[split.some])
 
 
-def test_however_much_data_there_is_an_encoder_sees_a_bounded_part() -> None:
-    splits = list(split_classes(np.repeat(np.arange(100), 500), seed=0))
+@pytest.mark.parametrize(("n_classes", "n_each", "bound"), [(100, 500, 600), (5, 60, 150)])
+def test_however_much_data_there_is_an_encoder_sees_a_bounded_part(
+    n_classes: int, n_each: int, bound: int
+) -> None:
+    splits = list(split_classes(np.repeat(np.arange(n_classes), n_each), seed=0))
     seen = set.union(*(set(split.some) | set(split.window) for split in splits))
-    each = backbone_choice.WINDOW_SIZE + backbone_choice.ENCODED_SIZE
-    assert len(seen) <= MAX_CLASSES * each
+    assert bound * 0.9 < len(seen) <= bound
 
 
 def test_recovery_is_the_harmonic_accuracy_of_the_evaluation() -> None:

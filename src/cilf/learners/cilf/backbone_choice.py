@@ -22,16 +22,18 @@ from cilf.nn.pretrained import is_frozen
 
 MIN_CLASSES, MAX_CLASSES = 4, 10  # with fewer no two are left to know; of more, some take part
 MIN_CLASS_SIZE = 9  # instances of a class: three in the window, and six to learn from
+MIN_INSTANCES = 300  # of these classes; with fewer the choice takes more than twice the fit
 WINDOW_SIZE = 20  # instances of a class in the window
-ENCODED_SIZE = 40  # instances of a class that a frozen network learns from, since it is slow
+ENCODED_SIZE = 60  # instances of a class that a frozen network sees, since it is slow
+ENCODED_SHARE = 0.5  # of all instances that it sees at most
 HIDDEN_SHARE = 0.4  # of the classes
 N_SPLITS = 3
 EPOCHS_SHARE = 0.25  # of those of the fit; twice as many rank the backbones alike
 SCRATCH = "convnet"
 PREFIX = "backbone"  # of the stages of the progress
 TOO_FEW = (
-    f"backbone: a choice by evidence takes {MIN_CLASSES} classes with {MIN_CLASS_SIZE} labelled "
-    "instances each, so auto goes by the form of the images."
+    f"backbone: a choice by evidence takes {MIN_INSTANCES} labelled instances, in {MIN_CLASSES} "
+    f"classes of {MIN_CLASS_SIZE} or more, so auto goes by the form of the images."
 )
 
 
@@ -70,8 +72,10 @@ def choose(found: Mapping[str, float]) -> str:
 
 
 def has_enough(y: Ints) -> bool:
-    """Whether enough classes have enough instances for a comparison."""
-    return int((np.bincount(y) >= MIN_CLASS_SIZE).sum()) >= MIN_CLASSES
+    """Whether there are enough instances, in enough classes, for a comparison."""
+    sizes = np.bincount(y)
+    large = sizes[sizes >= MIN_CLASS_SIZE]
+    return len(large) >= MIN_CLASSES and int(large.sum()) >= MIN_INSTANCES
 
 
 def split_classes(y: Ints, seed: int) -> Iterator[Split]:
@@ -79,24 +83,24 @@ def split_classes(y: Ints, seed: int) -> Iterator[Split]:
 
     The rows of a class come in one order in all of them, so that a frozen network sees few.
     """
-    if not has_enough(y):
-        return
     rng = generator(seed, "backbone")
     large = np.flatnonzero(np.bincount(y) >= MIN_CLASS_SIZE)
     classes = rng.permutation(large)[:MAX_CLASSES]
     rows = {label: rng.permutation(np.flatnonzero(y == label)) for label in classes.tolist()}
     n_hidden = int(HIDDEN_SHARE * len(classes))
+    n_encoded = min(ENCODED_SIZE, int(ENCODED_SHARE * len(y) / len(classes)))
     for number in range(N_SPLITS):
         hidden = np.roll(classes, number * n_hidden)[:n_hidden]
-        novel = [rows[label][:WINDOW_SIZE] for label in hidden.tolist()]
+        novel = [rows[label][: min(WINDOW_SIZE, n_encoded)] for label in hidden.tolist()]
         known = [own for label, own in rows.items() if label not in hidden]
-        n_window = [min(WINDOW_SIZE, len(own) // 3) for own in known]
+        n_window = [min(WINDOW_SIZE, n_encoded // 3, len(own) // 3) for own in known]
         fresh = [own[:n] for own, n in zip(known, n_window, strict=True)]
+        some = [own[n:n_encoded] for own, n in zip(known, n_window, strict=True)]
         rest = [own[n:] for own, n in zip(known, n_window, strict=True)]
         yield Split(
             hidden,
             window=np.concatenate([*fresh, *novel]),
-            some=np.concatenate([own[:ENCODED_SIZE] for own in rest]),
+            some=np.concatenate(some),
             all=np.concatenate(rest),
         )
 
