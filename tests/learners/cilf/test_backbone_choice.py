@@ -107,7 +107,7 @@ def test_the_encoder_is_taken_where_it_finds_hidden_classes_again(
     learner = quick().fit(*marked())
     assert learner.frozen_network == ENCODER
     h = learner.compared_backbones
-    assert h[ENCODER] > 0.9 > h["convnet"]
+    assert h[ENCODER] > 0.7 > 0.3 > h["convnet"]
     assert caplog.messages == [
         f"backbone: {ENCODER}, which finds hidden classes again with H = {h[ENCODER]:.2f} "
         f"(convnet: {h['convnet']:.2f}); backbone='convnet' overrides."
@@ -230,7 +230,7 @@ def test_the_progress_says_what_is_the_choice_and_what_the_fit(
     stages: list[str] = []
     with progress.listen(lambda stage, done, total: stages.append(stage)):
         quick().fit(*marked())
-    assert set(stages) == {"backbone: fit", "backbone: features", "fit"}
+    assert set(stages) == {"backbone: fit", "backbone: features", "features", "fit"}
     assert stages[-1] == "fit"
 
 
