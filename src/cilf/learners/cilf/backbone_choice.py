@@ -81,7 +81,7 @@ def has_enough(y: Ints) -> bool:
 def split_classes(y: Ints, seed: int) -> Iterator[Split]:
     """Several ways to hide some of the classes.
 
-    The rows of a class come in one order in all of them, so that a frozen network sees few.
+    The rows of a class have the same order in all of them. So a frozen network sees few instances.
     """
     rng = generator(seed, "backbone")
     large = np.flatnonzero(np.bincount(y) >= MIN_CLASS_SIZE)
@@ -108,8 +108,7 @@ def split_classes(y: Ints, seed: int) -> Iterator[Split]:
 def _try(learner: Learner, backbone: str, X: Array, y: Ints, split: Split) -> float:
     """H of this learner with this backbone in the window of the split.
 
-    The readout is that which is learned fastest, since all tell hidden classes from known ones
-    alike.
+    The readout is LDA: it is learned quickly, and no readout decides what is novel.
     """
     epochs = learner.get_params()["epochs"]
     trial = type(learner)(**learner.get_params(deep=False))
