@@ -273,7 +273,8 @@ def test_auto_says_which_network_photographs_are_seen_through(run: Any, tmp_path
     auto = run(*arguments, "--out", "auto")
     assert auto.code == 0, auto.err
     assert "colour images are embedded by efficientnet-lite2" in auto.err
-    assert RunFolder.open("auto").read_run()["features"] == "efficientnet-lite2"
+    about = RunFolder.open("auto").read_run()
+    assert about["features"] == about["frozen_network"] == "efficientnet-lite2"
     assert "efficientnet-lite2 (pre-trained, frozen)" in Path("auto/report.html").read_text()
     scratch = run(*arguments, "--out", "scratch", "--set", "backbone=convnet")
     assert scratch.code == 0, scratch.err

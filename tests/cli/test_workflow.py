@@ -19,6 +19,9 @@ import cilf
 from cilf import workflow
 from cilf.cli.terminal import UNDEFINED
 from cilf.data import load_dataset
+from cilf.learners import base
+from cilf.nn import image_models
+from cilf.nn.pretrained import Extractor
 
 pytest.importorskip("pyarrow")
 
@@ -134,6 +137,33 @@ def name_all(name: str) -> None:
     rows = rows_of(Path("found/clusters.csv"))
     lines = ["cluster,name", *(f"{row['cluster']},{name}" for row in rows)]
     Path("found/clusters.csv").write_text("\n".join(lines))
+
+
+def test_a_model_shows_how_its_backbone_was_chosen(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CILF_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(image_models, "best_installed", lambda: "efficientnet-lite2")
+    blind = Extractor("efficientnet-lite2", "feed", "images", lambda X: np.ones((len(X), 4), "f4"))
+    monkeypatch.setattr(base, "make_extractor", lambda name, device: blind)
+    n = 400  # of which a fifth is held out
+    y = np.arange(n) % 4
+    X = np.random.default_rng(0).integers(0, 60, (n, 16, 16))
+    X[np.arange(n), :, 4 * y] += 150
+    np.savez(tmp_path / "bars.npz", X=X.astype(np.uint8), y=y)
+    quick = ["--set", "epochs=2", "--set", "embedding_size=8"]
+    chosen = run("fit", "bars.npz", "--out", "chosen", *quick)
+    assert chosen.code == 0, chosen.err
+    assert "backbone: convnet, which finds hidden classes again with H" in chosen.err
+    shown = run("model", "chosen")
+    assert "backbone by H on hidden classes: convnet " in shown.out
+    about = json.loads(run("model", "chosen", "--json").out)
+    assert about["compared_backbones"].keys() == {"convnet", "efficientnet-lite2"}
+    assert about["frozen_network"] is None
+    named = run("fit", "bars.npz", "--out", "named", "--backbone", "efficientnet-lite2", *quick)
+    assert named.code == 0, named.err
+    assert "hidden" not in named.err + run("model", "named").out
+    assert json.loads(run("model", "named", "--json").out)["frozen_network"] == blind.name
 
 
 def test_a_folder_may_be_called_like_a_data_set(run: Any, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from cilf import CILF, load
 from cilf.core.extras import ENCODERS
 from cilf.core.types import Array
-from cilf.errors import BadConfig, BadInput
+from cilf.errors import BadConfig, BadInput, NotFitted
 from cilf.nn.onnx_models import OnnxNetwork, parse
 from cilf.nn.pretrained import choose_network
 
@@ -133,7 +133,7 @@ Make = Callable[[Path], Any]
         (lambda path: path.write_bytes(b""), "is no ONNX network"),
         (lambda path: make_network(path, operator="NoSuchOperator"), "is no ONNX network"),
         (lambda path: make_network(path, ["n", 1, "h", "w"]), "does not take one batch of float32"),
-        (lambda path: make_network(path, ["n", 3, 16, 20]), "takes images of 16 x 20 pixels"),
+        (lambda path: make_network(path, ["n", 3, 16, 20]), "which takes images of 16 x 20 pixels"),
         (lambda path: make_network(path, ["n", 3, 20, 20]), "of 20 x 20 pixels, not of 16"),
     ],
 )
@@ -177,7 +177,9 @@ def test_weights_in_another_file_are_refused_wherever_one_stands(
         save_as_external_data=True, location="weights.bin", size_threshold=0,
     )  # fmt: skip
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(BadConfig, match=r"split\.onnx is no ONNX network .*its weights inside"):
+    with pytest.raises(
+        BadConfig, match=r"split\.onnx, which is no ONNX network .*its weights inside"
+    ):
         open_network("onnx:split.onnx?size=16")
 
 
@@ -188,6 +190,62 @@ def test_a_relative_path_holds_after_a_change_of_folder(
     monkeypatch.chdir(tmp_path)
     name = choose_network("onnx:tiny.onnx?size=16", pixels(2))
     assert name == f"onnx:{tmp_path / 'tiny.onnx'}?size=16"
+
+
+def change_opset(path: Path) -> None:
+    """A network for a newer set of operators than any onnxruntime has."""
+    model = onnx.load(make_network(path))
+    model.opset_import[0].version = 99
+    onnx.save(model, path)
+
+
+def use_own_operator(path: Path) -> None:
+    """A network with an operator of somebody's own library."""
+    model = onnx.load(make_network(path))
+    model.graph.node[1].domain = "my.own"
+    model.opset_import.append(onnx.helper.make_opsetid("my.own", 1))
+    onnx.save(model, path)
+
+
+def take_one_size(path: Path) -> None:
+    """A network whose file does not say that it takes images of 16 pixels only."""
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    graph = helper.make_graph(
+        [helper.make_node("Reshape", ["images", "to"], ["found"])], "flat",
+        [helper.make_tensor_value_info("images", kind, ["n", 3, "h", "w"])],
+        [helper.make_tensor_value_info("found", kind, ["n", 768])],
+        [onnx.numpy_helper.from_array(np.array([-1, 768]), "to")],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    path.write_bytes(model.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    ("make", "size", "says"),
+    [
+        (lambda path: path.write_bytes(b"not a network"), 16, "is no ONNX network .*export it"),
+        (lambda path: make_network(path, factor=np.inf), 16, "not finite: check its preproc"),
+        (lambda path: make_network(path, ["n", 3, 20, 20]), 16, "not of 16: leave out size"),
+        (take_one_size, 17, r"does not run on images of 17 pixels .*\?size=PIXELS"),
+        (take_one_size, 32, r"or give the size that it was exported for, \?size=PIXELS"),
+        (lambda path: make_network(path, operator="NoSuchOperator"), 16, "No Op .*operator set"),
+        (change_opset, 16, "an operator set that onnxruntime has"),
+        (use_own_operator, 16, "my.own:Relu.* is not a registered .*operator set"),
+    ],
+)
+def test_fit_answers_a_bad_file_with_one_line_and_stays_unfitted(
+    make: Make, size: int, says: str, tmp_path: Path
+) -> None:
+    make(tmp_path / "x.onnx")
+    learner = CILF(backbone=f"onnx:{tmp_path / 'x.onnx'}?size={size}", epochs=1)
+    with pytest.raises((BadConfig, BadInput), match=says) as refused:
+        learner.fit(np.concatenate([shades(4, 0, 0), shades(4, 1, 0)]), [0] * 4 + [1] * 4)
+    message = str(refused.value)
+    assert "backbone" in message
+    assert "x.onnx" in message
+    assert "\n" not in message
+    with pytest.raises(NotFitted):
+        learner.predict(shades(1, 0, 0))
 
 
 @pytest.fixture
@@ -226,5 +284,7 @@ def test_a_model_never_says_where_its_file_is(
     monkeypatch.setenv(ENCODERS, str(other))
     with pytest.raises(BadInput, match=r"other\.onnx is another one"):
         load(tmp_path / "model")
-    with pytest.raises(BadInput, match="made with other weights"):
+    with pytest.raises(BadInput, match=r"made with other weights .*: name the file it was made"):
         load(tmp_path / "model", backbone=f"onnx:{other}")
+    with pytest.raises(BadConfig, match=r"backbone names the ONNX file .*gone\.onnx"):
+        load(tmp_path / "model", backbone=f"onnx:{tmp_path / 'gone.onnx'}")

@@ -15,7 +15,7 @@ from cilf.core.types import Array
 from cilf.errors import BadConfig, BadInput
 from cilf.nn import image_models, text_models
 from cilf.nn.backbones import make_backbone
-from cilf.nn.pretrained import Extractor, choose_network, is_frozen
+from cilf.nn.pretrained import Extractor, choose_network, find_candidate, is_frozen
 
 CPU = torch.device("cpu")
 TEXTS = np.array(
@@ -108,6 +108,28 @@ def test_auto_takes_floats_for_pixels_only_if_they_look_like_some(
     assert choose_network("auto", X / 255) is None
     assert choose_network("auto", X - 128) is None
     assert choose_network("auto", X * 2) is None
+
+
+@pytest.mark.parametrize(
+    ("X", "is_candidate"),
+    [
+        (pixels(5, 16, 16), True),
+        (pixels(5, 16, 20, 1), True),
+        (pixels(5, 28, 28, 3).astype(np.float32), True),
+        (pixels(5, 15, 28, 3), False),  # small
+        (pixels(5, 16, 16, 4), False),  # other channels
+        (pixels(5, 16, 16) / 255, False),  # no pixels
+        (pixels(5, 256), False),
+        (TEXTS, False),
+    ],
+)
+def test_a_network_is_a_candidate_for_images_of_pixels_that_are_not_small(
+    X: Array, is_candidate: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(image_models, "best_installed", lambda: "efficientnet-lite2")
+    assert find_candidate(X) == ("efficientnet-lite2" if is_candidate else None)
+    monkeypatch.setattr(image_models, "best_installed", lambda: None)
+    assert find_candidate(X) is None
 
 
 def test_auto_takes_texts_through_minilm_and_says_so(caplog: pytest.LogCaptureFixture) -> None:

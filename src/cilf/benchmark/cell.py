@@ -94,7 +94,7 @@ class Cell:
         """Everything the records depend on, but for versions and machine."""
         return self.config.resolve() | {
             "dataset": self.dataset,
-            "features": self.learner.features_for(self.stream.initial.X),
+            "features": self.learner.features_for(*self.stream.initial),
             "plan": self.stream.describe(),
         }
 

@@ -173,7 +173,7 @@ class _RateColumn(ProgressColumn):
     """The instances per second that a frozen network takes."""
 
     def render(self, task: Task) -> Text:
-        is_shown = task.description == FEATURES and task.speed
+        is_shown = task.description.endswith(FEATURES) and task.speed
         return Text(f"{task.speed:.0f}/s" if is_shown else "")
 
 

@@ -52,6 +52,10 @@ def fit(
     out: Annotated[Path, typer.Option(help="The model folder.")] = Path(MODEL_OUT),
     learner: Annotated[str, typer.Option(help="The learner. 'cilf learners' lists them.")] = "cilf",
     seed: Annotated[int, typer.Option(help="The seed of the random generators.")] = 0,
+    backbone: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The network, the same as --set backbone=NAME."),
+    ] = None,
     changes: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="K=V", help="Set a parameter of the learner. Repeatable."),
@@ -76,7 +80,9 @@ def fit(
             data,
             out,
             learner=learner,
-            parameters={"seed": seed} | _parse_parameters(changes or []),
+            parameters={"seed": seed}
+            | select_given(backbone=backbone)
+            | _parse_parameters(changes or []),
             loading=select_given(
                 label=label, column=column, size=size, test_share=test_share, skip_bad=skip_bad
             ),
@@ -224,6 +230,9 @@ def model(model: Model, as_json: Json = False) -> None:
         f"{model}: {about.learner}, version {about.current} of {max(about.sizes)}, "
         f"{len(about.classes)} classes, instances: {shape}"
     )
+    if about.compared_backbones:
+        measured = ", ".join(f"{name} {h:.2f}" for name, h in about.compared_backbones.items())
+        terminal.print_line(f"backbone by H on hidden classes: {measured}")
     terminal.print_table(
         ("class", "since version", "labels", "kept"),
         [(c.label, str(c.since), str(c.n_labels), str(c.n_kept)) for c in about.classes],

@@ -33,3 +33,19 @@ def listen(listener: Listener) -> Iterator[None]:
         yield
     finally:
         _listener.reset(token)
+
+
+@contextmanager
+def within(work: str) -> Iterator[None]:
+    """Report the stages inside the block as stages of some ``work``.
+
+    >>> with listen(lambda stage, done, total: print(stage)), within("backbone"):
+    ...     report("fit", 1, 20)
+    backbone: fit
+    """
+    listener = _listener.get()
+    if listener is None:
+        yield
+        return
+    with listen(lambda stage, done, total: listener(f"{work}: {stage}", done, total)):
+        yield

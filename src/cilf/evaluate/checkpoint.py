@@ -48,6 +48,7 @@ class Checkpoint:
                 "again in a new folder."
             )
         learner.fit(*stream.initial)
+        folder.write_run(folder.read_run() | {"frozen_network": learner.frozen_network})
         folder.write_records([])
         _save(folder.checkpoint, learner, 0)
         return cls(folder, learner, [])

@@ -106,6 +106,7 @@ class Learner(ABC):
     _classes: list[Label]
     _shape: tuple[int, ...]  # of one instance as users give it; () for a text
     _features: Features | None = None  # fixed by fit
+    _compared_backbones: Mapping[str, float] = {}  # replaced by fit
     _history: list[dict[str, Any]]
 
     # ------------------------------------------------------------- what a subclass writes
@@ -165,6 +166,17 @@ class Learner(ABC):
         """The frozen network (see ``nn.pretrained``) that training data pass through, if any."""
         return None
 
+    def _network_to_compare(self, X: Array, y: Ints | None) -> str | None:
+        """The frozen network that ``fit`` compares with one from scratch on these data, if any.
+
+        Without labels it is the one that ``fit`` might compare.
+        """
+        return None
+
+    def _choose_features(self, X: Array, y: Ints) -> str | None:
+        """The frozen network for these training data, whose labels may decide."""
+        return self._wanted_features(X)
+
     # ------------------------------------------------------------- what users call
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -175,10 +187,12 @@ class Learner(ABC):
         y = validation.labels(y, n=len(X))
         validation.known_classes(y)
         classes = validation.in_order_of_appearance(y)
-        extractor = self._make_extractor(X)
-        seen = X if extractor is None else _normalize(cached_features(extractor, X))
+        positions = _positions(y, classes)
         with self._all_or_nothing():
-            self._fit(seen, _positions(y, classes))
+            self._compared_backbones = {}
+            extractor = self._make_extractor(X, positions)
+            seen = X if extractor is None else _normalize(cached_features(extractor, X))
+            self._fit(seen, positions)
         self._classes, self._shape = classes, X.shape[1:]
         self._features = None
         if extractor is not None:
@@ -287,9 +301,33 @@ class Learner(ABC):
         former = [label for event in self._history for label in event.get("old_classes", ())]
         return [label for label in dict.fromkeys(former) if label not in self._classes]
 
-    def features_for(self, X: Any) -> str | None:
-        """The frozen network that ``fit`` would pass these instances through, if any."""
-        return self._wanted_features(validation.raw_instances(X))
+    def features_for(self, X: Any, y: Any = None) -> str | None:
+        """The frozen network that ``fit`` would pass these instances through, if any.
+
+        It is "auto" if ``fit`` compares backbones first. Without labels it is "auto" if ``fit``
+        might do so.
+        """
+        X = validation.raw_instances(X)
+        if y is not None:
+            y = validation.labels(y, n=len(X))
+            y = _positions(y, validation.in_order_of_appearance(y))
+        is_open = self._network_to_compare(X, y) is not None
+        return "auto" if is_open else self._wanted_features(X)
+
+    @property
+    def frozen_network(self) -> str | None:
+        """The frozen network that instances pass through, if any."""
+        self._require_fitted()
+        return self._features and self._features.name
+
+    @property
+    def compared_backbones(self) -> dict[str, float]:
+        """How well each backbone found hidden classes again, if ``backbone="auto"`` compared some.
+
+        The values are H, the harmonic mean of the accuracies on known and on hidden classes.
+        """
+        self._require_fitted()
+        return dict(self._compared_backbones)
 
     def save(self, folder: str | Path) -> None:
         """Write the learner to a new, an empty or a model folder, which it replaces atomically."""
@@ -343,8 +381,8 @@ class Learner(ABC):
         self._require_fitted()
         return validation.raw_instances(X, shape=self._shape)
 
-    def _make_extractor(self, X: Array) -> Extractor | None:
-        name = self._wanted_features(X)
+    def _make_extractor(self, X: Array, y: Ints) -> Extractor | None:
+        name = self._choose_features(X, y)
         if name is not None:
             extractor = make_extractor(name, resolve_device(self.device))
             extractor.require(X)
@@ -363,10 +401,12 @@ class Learner(ABC):
             return None
         extractor = make_extractor(self._features.name, resolve_device(self.device))
         if extractor.digest != self._features.digest:
+            is_file = extractor.name.startswith(onnx_models.PREFIX)
+            remedy = "name the file" if is_file else "install the packages"
             raise BadInput(
                 f"the model was made with other weights of {extractor.name!r} (digest "
-                f"{self._features.digest}, here {extractor.digest}): install the packages it was "
-                "made with, or fit again."
+                f"{self._features.digest}, here {extractor.digest}): {remedy} it was made with, or "
+                "fit again."
             )
         return extractor
 
@@ -405,6 +445,7 @@ class Learner(ABC):
             "classes": self._classes,
             "instance_shape": list(self._shape),
             "features": self._features and self._features._asdict(),
+            "compared_backbones": dict(self._compared_backbones),
             "history": self._history,
         }
 
@@ -417,6 +458,7 @@ class Learner(ABC):
         learner._classes = description["classes"]
         learner._shape = tuple(description["instance_shape"])
         learner._history = description["history"]
+        learner._compared_backbones = description.get("compared_backbones", {})
         if stored := description["features"]:
             name = _name_network(stored, next(filter(is_frozen, replaced.values()), None))
             learner._features = Features(**stored)._replace(name=name)

@@ -63,7 +63,7 @@ class OnnxNetwork:
         features = np.concatenate(found)
         if not np.isfinite(features).all():
             raise BadInput(
-                f"the network {self.file} gives values that are not finite: check its "
+                f"the backbone {self.file} gives values that are not finite: check its "
                 "preprocessing (size, mean, std), or export it again in float32."
             )
         return features
@@ -85,7 +85,7 @@ class OnnxNetwork:
             output = self.session.run(None, {self.input.name: images})[0]
         except _errors() as error:
             raise BadInput(
-                f"the network {self.file} does not run on images of {self.size} pixels "
+                f"the backbone {self.file} does not run on images of {self.size} pixels "
                 f"({_first_line(error)}): give the size that it was exported for, ?size=PIXELS."
             ) from error
         return _pool(output, len(images), self.file)
@@ -203,8 +203,9 @@ def _open(content: bytes, path: Path) -> Any:
             return runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     except _errors() as error:
         raise BadConfig(
-            f"{path} is no ONNX network that onnxruntime can run ({_first_line(error)}): export it "
-            "again, with its weights inside and an operator set that onnxruntime has."
+            f"backbone names {path}, which is no ONNX network that onnxruntime can run "
+            f"({_first_line(error)}): export it again, with its weights inside and an operator set "
+            "that onnxruntime has."
         ) from error
 
 
@@ -214,8 +215,8 @@ def _only_input(session: Any, path: Path) -> Any:
     channels_fit = len(shape) == 4 and (shape[1] == 3 or not isinstance(shape[1], int))
     if not channels_fit or inputs[0].type != "tensor(float)":
         raise BadConfig(
-            f"{path} does not take one batch of float32 images, (n, 3, height, width): export the "
-            "image part of the network alone."
+            f"backbone names {path}, which does not take one batch of float32 images, (n, 3, "
+            "height, width): export the image part of the network alone."
         )
     return inputs[0]
 
@@ -224,7 +225,7 @@ def _choose_size(asked: int | None, height: Any, width: Any, path: Path) -> int:
     fixed = {side for side in (height, width) if isinstance(side, int)}
     if len(fixed) > 1 or (asked is not None and fixed - {asked}):
         raise BadConfig(
-            f"{path} takes images of {height} x {width} pixels, not of "
+            f"backbone names {path}, which takes images of {height} x {width} pixels, not of "
             f"{asked or 'equal sides'}: leave out size, or export the network for that size."
         )
     return asked or (fixed.pop() if fixed else USUAL_SIZE)
@@ -235,8 +236,9 @@ def _pool(output: Any, n: int, file: str) -> Floats:
     is_right = isinstance(output, np.ndarray) and output.dtype.kind == "f" and output.size > 0
     if not is_right or output.ndim not in (2, 3, 4) or len(output) != n:
         raise BadInput(
-            f"the network {file} gives no vectors, (n, f), tokens, (n, t, f), or maps, "
-            "(n, f, h, w), as its first output: export its features."
+            f"the backbone {file} gives no vectors, (n, f), tokens, (n, t, f), or maps, "
+            "(n, f, h, w), as its first output: export its features, or give the size that it was "
+            "exported for, ?size=PIXELS."
         )
     if output.ndim == 3:
         output = output[:, 0]

@@ -29,6 +29,7 @@ from cilf.nn.text_models import MINILM
 FROZEN = (*LITES, MINILM)
 IMAGE_PREFIXES, TEXT_PREFIXES = ("timm:", "torchvision:"), ("sentence:",)
 TUNE = "tune:"
+MIN_SIDE = 16  # pixels of an image for which "auto" considers a frozen network by evidence
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,18 @@ def choose_network(value: object, X: Array, *, parameter: str = "backbone") -> s
             f"{parameter}='convnet' trains a network from scratch instead."
         )
     return best
+
+
+def find_candidate(X: Array) -> str | None:
+    """The installed network that may suit these images better than one from scratch, or not.
+
+    It is None for what are no pixels, and for small images: enlarged tenfold, they have no edges
+    or textures like those that the network learned from.
+    """
+    has_channels = X.ndim == 3 or (X.ndim == 4 and X.shape[3] in (1, 3))
+    if not has_channels or min(X.shape[1:3]) < MIN_SIDE or not _are_pixels(X):
+        return None
+    return image_models.best_installed()
 
 
 def _choose_for_texts(value: object, parameter: str) -> str:

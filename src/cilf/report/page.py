@@ -213,5 +213,5 @@ def format_command(about: dict[str, Any]) -> str:
 
 
 def _features(run: Run) -> dict[str, str]:
-    features = run.about.get("features")
+    features = run.about.get("frozen_network", run.about.get("features"))
     return {"features": f"{features} (pre-trained, frozen)"} if features else {}

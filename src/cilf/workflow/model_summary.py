@@ -40,6 +40,8 @@ class ModelSummary:
     classes: list[KnownClass]
     events: list[Event]
     sizes: dict[int, int]  # version -> bytes
+    frozen_network: str | None
+    compared_backbones: dict[str, float]  # H on hidden classes
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -50,6 +52,8 @@ class ModelSummary:
             "classes": [asdict(known) for known in self.classes],
             "history": [event.to_json() for event in self.events],
             "bytes": self.sizes,
+            "frozen_network": self.frozen_network,
+            "compared_backbones": self.compared_backbones,
         }
 
 
@@ -68,6 +72,8 @@ def describe(model: str | Path) -> ModelSummary:
         classes=_summarize_classes(learner, lineage),
         events=events,
         sizes={number: folder.size(number) for number in versions},
+        frozen_network=learner.frozen_network,
+        compared_backbones=learner.compared_backbones,
     )
 
 

@@ -12,10 +12,12 @@ from torch import Tensor
 
 from cilf.clustering.p_values import rank_alone
 from cilf.core import Detection, validation
+from cilf.core.notices import warn_once
 from cilf.core.parameters import Part, inherit_descriptions
 from cilf.core.random import derive_seed, generator
 from cilf.core.types import Array, Floats, Ints
 from cilf.learners.base import Arrays, Learner
+from cilf.learners.cilf import backbone_choice
 from cilf.learners.cilf.curriculum import CurriculumDetector
 from cilf.learners.cilf.detect import Detector, DetectorResult, Model
 from cilf.learners.cilf.embedding import Embedding, Labelled, Loss, fit_embedding
@@ -151,6 +153,22 @@ class CILF(Learner):
 
     def _wanted_features(self, X: Array) -> str | None:
         return pretrained.choose_network(self.backbone, X)
+
+    def _network_to_compare(self, X: Array, y: Ints | None) -> str | None:
+        if self.backbone != AUTO or not isinstance(self.detector, Detector):
+            return None
+        has_enough = y is None or backbone_choice.has_enough(y)
+        return pretrained.find_candidate(X) if has_enough else None
+
+    def _choose_features(self, X: Array, y: Ints) -> str | None:
+        network = self._network_to_compare(X, y)
+        if network is None:
+            if self._network_to_compare(X, None) is not None:
+                warn_once(backbone_choice.TOO_FEW)
+            return self._wanted_features(X)
+        self._compared_backbones = backbone_choice.compare(self, X, y, network)
+        chosen = backbone_choice.choose(self._compared_backbones)
+        return None if chosen == backbone_choice.SCRATCH else chosen
 
     def _fit(self, X: Array, y: Ints) -> None:
         self._architecture = {
