@@ -81,9 +81,9 @@ class CILF(Learner):
         where fresh instances of known classes lie.
     readout : {"auto", "lda", "prototype", "ridge"}, default="auto"
         How ``predict`` and ``detect`` tell the known classes: shrinkage LDA on all views, the
-        nearest prototype in the embedding, or ridge regression on a random layer over the inputs.
-        "auto" takes the most accurate on the calibration part, at fit and at each update. A change
-        of this parameter takes effect with the next update.
+        nearest prototype in the embedding, or LDA with a ridge on a random layer over the inputs.
+        "auto" adds the scores of all three with weights that are learned on the calibration part,
+        at fit and at each update. A change of this parameter takes effect with the next update.
     loss : Loss, default=Loss()
         Terms of the objective; see :class:`cilf.learners.cilf.embedding.Loss`.
     detector : Detector or CurriculumDetector, default=Detector()
@@ -289,7 +289,7 @@ class CILF(Learner):
         arrays |= self._readouts.arrays()
         plain = {
             "architecture": plain_architecture(self._architecture),
-            "readout": self._readouts.chosen,
+            "readout": dict(self._readouts.weights),
         }
         return arrays | kept, plain
 
