@@ -72,7 +72,7 @@ def test_the_papers_preset_has_what_the_paper_states() -> None:
         "width": 4, "backbone": "resnet18", "epochs": 20, "update_epochs": 20,
         "calibration_size": 0, "training__batch_size": 128, "training__learning_rate": 0.01,
         "training__weight_decay": 0.001, "training__augmentation": None, "loss__alpha": 0.3,
-        "loss__beta": 0.8, "loss__lambda1": 1.0, "loss__lambda2": 1.0, "loss__negatives": None,
+        "loss__beta": 0.8, "loss__lambda1": 1.0, "loss__lambda2": 1.0, "loss__margin": 5.0, "loss__negatives": None,
         "loss__exact_prototypes": False, "detector__pace_start": 0.2, "detector__pace_growth": 3.0,
         "detector__pace_every": 10, "detector__epochs": 20, "detector__learning_rate": 0.01,
         "detector__replay_size": 0,
