@@ -38,7 +38,7 @@ class Loss(Part):
         compares it with all other classes of the batch.
     lambda1 : float, default=1.0
         Weight of L_inter.
-    lambda2 : float, default=1.0
+    lambda2 : float, default=0.0
         Weight of R, which holds the prototypes of known classes in place.
     beta : float, default=0.8
         Share of a prototype that stays when it is annealed after an epoch.
@@ -60,7 +60,7 @@ class Loss(Part):
     margin: float | None = None
     negatives: int | None = 4
     lambda1: float = 1.0
-    lambda2: float = 1.0
+    lambda2: float = 0.0
     beta: float = 0.8
     exact_prototypes: bool = True
     distill: float = 1.0
@@ -73,10 +73,10 @@ class Loss(Part):
         generator: torch.Generator,
         old_prototypes: Tensor | None = None,
     ) -> Tensor:
-        """The loss of a batch. R is added if there are old prototypes."""
+        """The loss of a batch. R is added if it has a weight and there are old prototypes."""
         loss = losses.prototype_cross_entropy(z, y, prototypes, self.alpha)
         loss = loss + self.lambda1 * self._measure_inter(z, y, generator, len(prototypes))
-        if old_prototypes is not None:
+        if old_prototypes is not None and self.lambda2 > 0:
             loss = loss + self.lambda2 * losses.prototype_drift(z, y, old_prototypes)
         return loss
 

@@ -59,7 +59,7 @@ class CILF(Learner):
     ``fit`` trains an embedding in which every class gathers around its prototype (Algorithm 1).
     ``detect`` clusters a window around the known prototypes and novel centres, and counts the
     novel classes (its detector, or Algorithm 2). ``update`` learns labelled instances beside the
-    memory, with distillation and prototypes held in place (Algorithm 3).
+    memory, with distillation (Algorithm 3).
 
     Parameters
     ----------
