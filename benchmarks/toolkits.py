@@ -45,7 +45,8 @@ DATA = ("notmnist", "cifar10")
 N_FIRST, N_INITIAL, N_ARRIVING = 5, 500, 200  # classes of the fit; images of a class
 ARRIVALS = (2, 2, 1)  # classes of each update
 N_TEST = 300  # fresh images of each class
-MEMORY, EPOCHS, UPDATE_EPOCHS, BATCH = 500, 20, 15, 64
+MEMORY, EPOCHS, UPDATE_EPOCHS = 500, 20, 15
+BATCH, HALF = 64, 32
 LEARNING_RATE, MOMENTUM, WEIGHT_DECAY, CLIP = 0.01, 0.9, 0.001, 1.0
 AUGMENTATION = "shift"
 N_FEATURES = 512  # of the network
@@ -113,6 +114,7 @@ class Replay:
         self._grow(int(y.max()) + 1)
         if n_old:
             X, y = torch.cat([X, self.X]), torch.cat([y, self.y])
+        self.labels = y
         loss = self._make_loss(y, n_new, n_old, before)
         self._train(X, self._make_batches(n_new, len(y)), loss, epochs)
         self._remember(X, y)
@@ -175,10 +177,6 @@ class Replay:
 class BalancedReplay(Replay):
     """The same with equally many images of each class in an epoch."""
 
-    def _learn(self, X: Tensor, y: Tensor, epochs: int) -> None:
-        self.labels = torch.cat([y, self.y])
-        super()._learn(X, y, epochs)
-
     def _make_batches(self, n_new: int, n: int) -> Callable[[], Iterator[Tensor]]:
         chance = 1.0 / torch.bincount(self.labels)[self.labels]
         n_batches = math.ceil(n / BATCH)
@@ -196,21 +194,28 @@ class BalancedReplay(Replay):
 class ERACE(Replay):
     """Caccia et al., "New insights on reducing abrupt representation change", ICLR 2022.
 
-    Half of a batch is new and is told apart among the new classes only; the other half is from the
-    memory and is told apart among all.
+    Half of a batch is new and is told apart among the new classes only. The other half is told
+    apart among all classes. It is from the memory, which holds the share of the new classes, too.
     """
 
     def _make_batches(self, n_new: int, n: int) -> Callable[[], Iterator[Tensor]]:
         if n == n_new:
             return super()._make_batches(n_new, n)
-        n_batches, half = math.ceil(n / BATCH), BATCH // 2
+        n_batches = math.ceil(n / BATCH)
+        share = MEMORY // (int(self.labels.max()) + 1)
+        arriving = [torch.nonzero(self.labels[:n_new] == label)[:, 0] for label in self._arriving()]
+        chosen = [self._choose(self.X, members, share) for members in arriving]
+        memory = torch.cat([torch.arange(n_new, n), *chosen])
 
         def draw() -> Iterator[Tensor]:
-            for new in self._repeat(torch.arange(n_new), n_batches * half).split(half):
-                old = torch.randint(n_new, n, (half,), generator=self.generator)
-                yield torch.cat([new, old])
+            for new in self._repeat(torch.arange(n_new), n_batches * HALF).split(HALF):
+                drawn = torch.randint(len(memory), (HALF,), generator=self.generator)
+                yield torch.cat([new, memory[drawn]])
 
         return draw
+
+    def _arriving(self) -> list[int]:
+        return [c for c in range(int(self.labels.max()) + 1) if not bool((self.y == c).any())]
 
     def _repeat(self, rows: Tensor, n: int) -> Tensor:
         rounds = math.ceil(n / len(rows))
@@ -222,9 +227,9 @@ class ERACE(Replay):
             return super()._make_loss(y, n_new, n_old, before)
 
         def measure(x: Tensor, rows: Tensor) -> Tensor:
-            logits, is_new = self.head(self._features(x)), rows < n_new
-            among_new = F.cross_entropy(logits[is_new, n_old:], y[rows[is_new]] - n_old)
-            return among_new + F.cross_entropy(logits[~is_new], y[rows[~is_new]])
+            logits, labels = self.head(self._features(x)), y[rows]
+            among_new = F.cross_entropy(logits[:HALF, n_old:], labels[:HALF] - n_old)
+            return among_new + F.cross_entropy(logits[HALF:], labels[HALF:])
 
         return measure
 
