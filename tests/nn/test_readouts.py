@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import torch
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.linear_model import Ridge
 from torch import Tensor
 
 from cilf.nn.prototypes import class_means
@@ -17,6 +16,7 @@ from cilf.nn.readouts import (
     NearestPrototype,
     RandomRidge,
     measure_accuracy,
+    weigh_scores,
 )
 
 CPU = torch.device("cpu")
@@ -83,11 +83,11 @@ def test_ridge_is_that_of_all_instances_in_whatever_order_they_came() -> None:
     for part in torch.split(rows, 20):
         apart = apart.add(x[part], y[part], 3)
     units = together._activate(x).double()
-    penalty = RIDGE_WEIGHT * float((units.T @ units).diagonal().mean())
-    theirs = Ridge(alpha=penalty, fit_intercept=False).fit(
-        units, torch.nn.functional.one_hot(y).double()
-    )
-    np.testing.assert_allclose(together.score([x]), theirs.predict(units), atol=1e-4)
+    shrinkage = RIDGE_WEIGHT / (1 + RIDGE_WEIGHT)  # of theirs, which also scales the covariance
+    theirs = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=shrinkage).fit(units, y)
+    expected = theirs.decision_function(units) * (1 - shrinkage)
+    ours = together.score([x])
+    np.testing.assert_allclose(ours - ours[:, :1], expected - expected[:, :1], rtol=1e-2, atol=1e-2)
     torch.testing.assert_close(apart.score([x]), together.score([x]), rtol=1e-4, atol=1e-4)
     assert measure_accuracy(together, [x], y) > 0.9
 
@@ -98,6 +98,53 @@ def test_a_new_class_leaves_the_statistics_of_the_old_ones() -> None:
     new = old.add(x[60:], y[60:], 3)
     assert torch.equal(new.products[:, :2], old.products)
     assert new.gram.shape == (N_UNITS, N_UNITS)
+
+
+def test_ridge_does_not_favour_large_classes() -> None:
+    x, y = draw(30, n_classes=2)
+    rare = torch.cat([torch.arange(30), torch.arange(30, 33)])
+    truth = torch.arange(2).repeat_interleave(200)
+    fresh = draw(200, seed=1, n_classes=2)[0]
+    labels = start(x).add(x[rare], y[rare], 2).score([fresh]).argmax(1)
+    assert float((labels[truth == 1] == 1).double().mean()) > 0.8
+
+
+def test_ridge_never_gives_a_class_that_it_has_not_seen() -> None:
+    x, y = draw(30)
+    ridge = start(x).add(x[30:], y[30:], 3)
+    assert not ridge.has_all_classes
+    assert bool((ridge.score([x]).argmax(1) > 0).all())
+    assert ridge.add(x[:30], y[:30], 3).has_all_classes
+
+
+def test_a_readout_that_is_right_outweighs_one_that_guesses() -> None:
+    rng = torch.Generator().manual_seed(0)
+    y = torch.arange(60) % 3
+    right = torch.nn.functional.one_hot(y).float() + 0.5 * torch.randn(60, 3, generator=rng)
+    guess = 1000 * torch.randn(60, 3, generator=rng)  # whatever the unit of its scores
+    good, bad = weigh_scores([right, guess], y)
+    assert good > 0
+    assert good * float(right.std()) > 5 * bad * float(guess.std())
+
+
+def test_weights_minimise_the_cross_entropy_with_the_prior() -> None:
+    rng = torch.Generator().manual_seed(0)
+    y = torch.arange(30) % 3
+    scores = [torch.randn(30, 3, generator=rng) + k * torch.eye(3)[y] for k in (1, 2)]
+    units = torch.stack([score.double().std(1, correction=0).mean() for score in scores])
+
+    def measure(weights: Tensor) -> float:
+        total = sum(w * score.double() for w, score in zip(weights, scores, strict=True))
+        entropy = torch.nn.functional.cross_entropy(total, y, reduction="sum")
+        return float(entropy + (weights * units).log().square().sum() / 2)
+
+    found = torch.tensor(weigh_scores(scores, y), dtype=torch.float64)
+    for change in ((1.05, 1.0), (0.95, 1.0), (1.0, 1.05), (1.0, 0.95)):
+        assert measure(found) < measure(found * torch.tensor(change))
+
+
+def test_without_labels_all_readouts_count_alike() -> None:
+    assert weigh_scores([torch.ones(1, 2), torch.ones(1, 2)], torch.tensor([0])) == [1.0, 1.0]
 
 
 def test_a_file_keeps_them_exactly_and_a_sign_in_one_bit() -> None:

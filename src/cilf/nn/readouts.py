@@ -8,21 +8,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import torch
+from scipy.optimize import minimize
+from scipy.special import logsumexp
 from torch import Tensor
 from torch.nn import functional as F
 
 from cilf.core.distances import squared_distances
-from cilf.core.types import Array
+from cilf.core.types import Array, Floats
 from cilf.nn.network import to_numpy
 
 SHRINKAGE = 0.5  # of the covariance within classes towards a sphere
-N_UNITS = 1024  # of the random layer
-RIDGE_WEIGHT = 1.0  # of the penalty, in mean squares of a unit
-STATISTICS = ("origin", "scale", "gram", "products")  # of the ridge regression
+N_UNITS = 2048  # of the random layer
+RIDGE_WEIGHT = 0.5  # of the ridge, in mean variances of a unit within classes
 BLOCK = 4096  # instances that pass through the random layer at once
 
 
@@ -46,6 +47,8 @@ class NearestPrototype:
 @dataclass(frozen=True)
 class Discriminant:
     """Linear discriminant analysis of all views, with a shrunk covariance."""
+
+    kept: ClassVar[tuple[str, ...]] = ("scales", "weights", "offsets")  # in a file
 
     scales: Tensor  # (n_views,) what each view is divided by
     weights: Tensor  # (d, c)
@@ -73,28 +76,32 @@ class Discriminant:
 
     def arrays(self) -> dict[str, Array]:
         """The weights, for a file."""
-        return _to_arrays(self, ("scales", "weights", "offsets"))
+        return _to_arrays(self, self.kept)
 
     @classmethod
     def restore(cls, arrays: Mapping[str, Array], device: torch.device) -> Discriminant:
         """The readout of these arrays."""
-        return cls(**_to_tensors(arrays, ("scales", "weights", "offsets"), device))
+        return cls(**_to_tensors(arrays, cls.kept, device))
 
 
 @dataclass(frozen=True)
 class RandomRidge:
-    """Ridge regression on a random ReLU layer over the inputs, which no training changes.
+    """Discriminant analysis with a ridge, on a random ReLU layer over the inputs.
 
-    Sums over all labelled instances so far determine it, so that it is the same in whatever order
-    they came after the first fit. A new class adds a column to ``products`` and leaves the others
-    as they are.
+    No training changes the layer. Sums over all labelled instances so far determine the readout,
+    so that it is the same in whatever order they came after the first fit. A new class adds a
+    column to ``products`` and leaves the others as they are. Classes are taken to be equally
+    frequent, however many instances they had. A class without any is never the best.
     """
+
+    kept: ClassVar[tuple[str, ...]] = ("origin", "scale", "gram", "products", "counts")
 
     signs: Tensor  # (d, u) weights of the layer, 1 or -1
     origin: Tensor  # (d,) that inputs are measured from
     scale: Tensor  # (1,) what they are divided by
     gram: Tensor  # (u, u) sum of products of the units
     products: Tensor  # (u, c) sum of the units over the instances of each class
+    counts: Tensor  # (c,) number of instances of each class
 
     @classmethod
     def start(cls, inputs: Tensor, rng: np.random.Generator) -> RandomRidge:
@@ -102,29 +109,41 @@ class RandomRidge:
         drawn = rng.integers(0, 2, (inputs.shape[1], N_UNITS))
         signs = torch.from_numpy(2 * drawn - 1).to(inputs)
         gram, products = inputs.new_zeros(N_UNITS, N_UNITS), inputs.new_zeros(N_UNITS, 0)
-        return cls(signs, inputs.mean(0), _spread(inputs).view(1), gram, products)
+        origin, scale = inputs.mean(0), _spread(inputs).view(1)
+        return cls(signs, origin, scale, gram, products, inputs.new_zeros(0))
 
     def add(self, inputs: Tensor, labels: Tensor, n_classes: int) -> RandomRidge:
         """The readout with these instances, which it has not seen before."""
-        gram = self.gram.double()
-        products = F.pad(self.products, (0, n_classes - self.products.shape[1])).double()
+        gram, more = self.gram.double(), n_classes - len(self.counts)
+        products = F.pad(self.products, (0, more)).double()
+        counts = F.pad(self.counts, (0, more)) + torch.bincount(labels, minlength=n_classes)
         for rows in torch.split(torch.arange(len(inputs), device=inputs.device), BLOCK):
-            units = self._activate(inputs[rows]).double()
-            gram = gram + units.T @ units
-            products.index_add_(1, labels[rows], units.T)
-        return replace(self, gram=gram.float(), products=products.float())
+            units = self._activate(inputs[rows])
+            gram += (units.T @ units).double()
+            products.index_add_(1, labels[rows], units.T.double())
+        return replace(self, gram=gram.float(), products=products.float(), counts=counts)
+
+    @property
+    def has_all_classes(self) -> bool:
+        """Whether it has seen an instance of every class."""
+        return bool((self.counts > 0).all())
 
     def score(self, views: Sequence[Tensor]) -> Tensor:
+        weights, offsets = self._solution
         blocks = torch.split(views[-1], BLOCK)
-        return torch.cat([self._activate(block) @ self._weights for block in blocks])
+        return torch.cat([self._activate(block) @ weights for block in blocks]) + offsets
 
     @cached_property
-    def _weights(self) -> Tensor:
-        gram = self.gram.double()
-        penalty = RIDGE_WEIGHT * gram.diagonal().mean().clamp_min(1e-12)
-        gram.diagonal().add_(penalty)
-        weights: Tensor = torch.linalg.solve(gram, self.products.double()).float()
-        return weights
+    def _solution(self) -> tuple[Tensor, Tensor]:
+        """The weights (u, c) and the offset of each class (c,)."""
+        counts, products = self.counts.double(), self.products.double()
+        means = products / counts.clamp_min(1)
+        within = (self.gram.double() - means @ products.T) / counts.sum().clamp_min(1)
+        ridge = RIDGE_WEIGHT * within.diagonal().mean()
+        within.diagonal().add_(ridge if float(ridge) > 0 else 1.0)
+        weights = torch.linalg.solve(within, means)
+        offsets = torch.where(counts > 0, -(means * weights).sum(0) / 2, -torch.inf)
+        return weights.float(), offsets.float()
 
     def _activate(self, inputs: Tensor) -> Tensor:
         return torch.relu((inputs - self.origin) / self.scale @ self.signs)
@@ -132,14 +151,14 @@ class RandomRidge:
     def arrays(self) -> dict[str, Array]:
         """The statistics, for a file. A sign takes one bit."""
         signs = np.packbits(self.signs.cpu().numpy() > 0, axis=0)
-        return _to_arrays(self, STATISTICS) | {"signs": signs}
+        return _to_arrays(self, self.kept) | {"signs": signs}
 
     @classmethod
     def restore(cls, arrays: Mapping[str, Array], device: torch.device) -> RandomRidge:
         """The readout of these arrays."""
         bits = np.unpackbits(arrays["signs"], axis=0, count=len(arrays["origin"]))
         signs = torch.from_numpy(2 * bits.astype(np.float32) - 1).to(device)
-        return cls(signs=signs, **_to_tensors(arrays, STATISTICS, device))
+        return cls(signs=signs, **_to_tensors(arrays, cls.kept, device))
 
 
 def _solve(rows: Tensor, sphere: Tensor, means: Tensor) -> Tensor:
@@ -171,6 +190,34 @@ def measure_accuracy(readout: Readout, views: Sequence[Tensor], labels: Tensor) 
     counts = torch.bincount(labels)
     hits = torch.bincount(labels, right)
     return float((hits[counts > 0] / counts[counts > 0]).mean())
+
+
+def weigh_scores(scores: Sequence[Tensor], labels: Tensor) -> list[float]:
+    """The weights with which the scores of several readouts are added.
+
+    The sums are taken for log-odds, and the weights minimise the cross entropy of the labels. Their
+    logarithms have a standard normal prior, for scores in units of their deviation between
+    classes. So all readouts count alike if there are few labels.
+    """
+    raw = np.stack([score.cpu().numpy().astype(np.float64) for score in scores])  # (r, n, c)
+    units = raw.std(2).mean(1)
+    units[units == 0] = 1.0
+    raw /= units[:, None, None]
+    y = labels.cpu().numpy()
+    right = raw[:, np.arange(len(y)), y]  # (r, n)
+
+    def measure(log_weights: Floats) -> tuple[float, Floats]:
+        """The loss, and its gradient."""
+        weights = np.exp(log_weights)
+        odds = np.tensordot(weights, raw, 1)
+        log_sums = logsumexp(odds, axis=1)
+        expected = (raw * np.exp(odds - log_sums[:, None])).sum(2)
+        loss = (log_sums - weights @ right).sum() + log_weights @ log_weights / 2
+        return loss, weights * (expected - right).sum(1) + log_weights
+
+    found = minimize(measure, np.zeros(len(scores)), jac=True, method="L-BFGS-B")
+    weights: list[float] = (np.exp(found.x) / units).tolist()
+    return weights
 
 
 def _to_arrays(readout: Readout, names: Sequence[str]) -> dict[str, Array]:

@@ -44,11 +44,12 @@ def test_training_gathers_classes_around_their_prototypes() -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"alpha": 1.0}, {"margin": 1.0}, {"negatives": 1}, {"lambda1": 0.0}, {"beta": 0.0}],
+    [{"alpha": 1.0}, {"margin": None}, {"negatives": 1}, {"lambda1": 0.0}, {"beta": 0.0}],
     ids=str,
 )
 def test_each_parameter_changes_what_is_learned(change: dict[str, Any]) -> None:
-    usual, changed = fit(Loss()).network, fit(Loss(**change)).network
+    triplets = {"margin": 5.0}
+    usual, changed = fit(Loss(**triplets)).network, fit(Loss(**triplets | change)).network
     assert not torch.allclose(usual.head.weight, changed.head.weight, atol=1e-6)
 
 
@@ -71,12 +72,15 @@ def test_prototypes_are_exact_or_annealed() -> None:
     assert not torch.allclose(anneal.prototypes, means, atol=1e-3)
 
 
-def test_the_loss_is_the_weighted_sum_of_its_terms() -> None:
+@pytest.mark.parametrize("margin", [None, 5.0])
+def test_the_loss_is_the_weighted_sum_of_its_terms(margin: float | None) -> None:
     x, y = blobs(n=4)
     prototypes, old = torch.eye(6, 5), torch.ones(3, 5)
-    loss = Loss(lambda1=0.5, lambda2=2.0)
+    loss = Loss(lambda1=0.5, lambda2=2.0, margin=margin)
     found = loss.measure(x, y, prototypes, torch.Generator().manual_seed(1), old)
-    inter = losses.triplet_loss(x, y, 5.0, torch.Generator().manual_seed(1), n_negatives=4)
+    inter = losses.neighbour_cross_entropy(x, y, 0.3)
+    if margin is not None:
+        inter = losses.triplet_loss(x, y, margin, torch.Generator().manual_seed(1), n_negatives=4)
     intra = losses.prototype_cross_entropy(x, y, prototypes, 0.3)
     assert float(found) == pytest.approx(
         float(intra + 0.5 * inter + 2.0 * losses.prototype_drift(x, y, old))

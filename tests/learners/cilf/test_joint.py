@@ -92,9 +92,10 @@ def test_by_any_window_it_has_trained_all_epochs(
 
 
 def test_it_is_not_beaten_by_a_learner_with_a_small_memory() -> None:
+    """LDA learns from the memory alone. The sums of ridge hold every instance, whatever it is."""
     stream = multiple_novel(load_dataset("digits"), seed=0, initial_size=40, window_size=15)
     ends = {
         learner.name: summarize(list(run_stream(learner, stream, protocol="given")))["holdout_all"]
-        for learner in (Joint(), CILF(memory_size=30))
+        for learner in (Joint(readout="lda"), CILF(readout="lda", memory_size=30))
     }
     assert ends["joint"] > ends["cilf"]

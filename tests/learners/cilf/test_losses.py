@@ -158,6 +158,50 @@ def test_triplet_loss_of_coinciding_instances_is_the_margin() -> None:
     assert z.grad.isfinite().all()
 
 
+# ---------------------------------------------------------------------------------- neighbours
+
+
+def direct_neighbour_loss(z: Tensor, y: Tensor, alpha: float) -> float:
+    """The same probabilities, one anchor at a time."""
+    terms = []
+    for i in range(len(y)):
+        odds = {j: math.exp(-alpha * squared(z[i], z[j])) for j in range(len(y)) if j != i}
+        own = sum(odds[j] for j in odds if y[j] == y[i])
+        if any(y[j] == y[i] for j in odds):
+            terms.append(-math.log(own / sum(odds.values())))
+    return sum(terms) / len(terms) if terms else 0.0
+
+
+@given(labels_of_batches, st.integers(0, 1000), st.sampled_from([0.1, 0.3]))
+def test_neighbour_loss_is_the_mean_over_anchors_with_partners(
+    y: Tensor, seed: int, alpha: float
+) -> None:
+    z = points(len(y), seed=seed)
+    found = losses.neighbour_cross_entropy(z, y, alpha)
+    assert float(found) == pytest.approx(direct_neighbour_loss(z, y, alpha), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "y", [[0], [0, 0, 0], [0, 1, 2]], ids=["one instance", "one class", "all alone"]
+)
+def test_batches_without_other_classes_or_partners_give_zero(y: list[int]) -> None:
+    z = points(len(y)).requires_grad_()
+    loss = losses.neighbour_cross_entropy(z, torch.tensor(y), 0.3)
+    loss.backward()
+    assert loss.item() == 0
+    assert z.grad is not None
+    assert float(z.grad.abs().max()) == pytest.approx(0)
+
+
+def test_neighbour_loss_does_not_fall_when_all_instances_draw_together() -> None:
+    z, y = points(8, 4), torch.tensor([0, 0, 1, 1, 2, 2, 3, 3])
+    z = z + 3 * torch.nn.functional.one_hot(y, 4)
+    apart, together = (losses.neighbour_cross_entropy(share * z, y, 0.3) for share in (1.0, 0.01))
+    assert float(together) > float(apart)
+    triplets = [losses.triplet_loss(share * points(8), y, 5.0, seeded()) for share in (1.0, 0.01)]
+    assert float(triplets[1]) < float(triplets[0])  # noise has no better place than one point
+
+
 # ------------------------------------------------------------------------------- distillation
 
 

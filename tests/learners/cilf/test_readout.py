@@ -12,11 +12,11 @@ import torch
 
 from cilf import CILF, load
 from cilf.core.types import Array
-from cilf.errors import BadConfig
+from cilf.errors import BadConfig, BadInput
 from cilf.learners.cilf.joint import Joint
 from cilf.learners.cilf.readout import READOUTS
 from cilf.nn.network import as_tensor
-from cilf.nn.readouts import measure_accuracy
+from cilf.nn.readouts import weigh_scores
 
 QUICK: dict[str, Any] = {"epochs": 2, "update_epochs": 2, "calibration_size": 8}
 
@@ -31,15 +31,21 @@ def task(labels: range, n: int, seed: int = 0) -> tuple[Array, Array]:
     return X, np.repeat([f"class {label}" for label in labels], n)
 
 
-def test_the_most_accurate_on_the_calibration_part_is_taken() -> None:
-    learner = CILF(**QUICK).fit(*task(range(3), 30))
-    model = learner._model()
-    views = model.embedding.views(model.held_out.x)
-    accuracy = {
-        name: measure_accuracy(learner._readouts.known[name], views, model.held_out.y)
-        for name in READOUTS
-    }
-    assert accuracy[learner._readouts.chosen] == max(accuracy.values())
+def test_all_decide_together_with_weights_from_the_calibration_part(tmp_path: Path) -> None:
+    learner = CILF(**QUICK).fit(*task(range(3), 30)).update(*task(range(3, 4), 20))
+    model, (X, y) = learner._model(), task(range(4), 20, seed=1)
+    held_out = model.embedding.views(model.held_out.x)
+    known = learner._readouts.known
+    weights = weigh_scores([known[name].score(held_out) for name in READOUTS], model.held_out.y)
+    assert learner._readouts.weights == dict(zip(READOUTS, weights, strict=True))
+    views = model.embedding.views(as_tensor(X, torch.device("cpu")))
+    total = sum(w * known[name].score(views) for name, w in zip(READOUTS, weights, strict=True))
+    expected = learner.classes_[total.argmax(1).numpy()]  # type: ignore[union-attr]
+    assert np.array_equal(learner.predict(X), expected)
+    assert np.array_equal(learner.detect(X).label, expected)
+    assert (expected == y).mean() > 0.8
+    learner.save(tmp_path)
+    assert np.array_equal(load(tmp_path).predict(X), expected)
 
 
 @pytest.mark.parametrize("name", READOUTS)
@@ -61,7 +67,7 @@ def test_a_named_one_decides_in_predict_and_in_detect(name: str, tmp_path: Path)
 
 def test_without_a_calibration_part_lda_is_taken() -> None:
     learner = CILF(**QUICK | {"calibration_size": 0}).fit(*task(range(3), 30))
-    assert learner._readouts.chosen == "lda"
+    assert learner._readouts.weights == {"lda": 1.0}
 
 
 def test_ridge_has_seen_every_training_instance_once() -> None:
@@ -95,12 +101,12 @@ def test_ridge_can_start_at_an_update_of_a_learner_without_memory() -> None:
     assert (learner.predict(X) == y).mean() > 0.8
 
 
-def test_ridge_is_not_chosen_while_a_class_has_nothing_held_out() -> None:
-    X, y = task(range(4), 100)
-    kept = np.r_[: 3 * 100, 300]  # one instance of the last class
-    learner = CILF(**QUICK).fit(X[kept], y[kept])
-    assert len(learner._calibration.y[learner._calibration.y == 3]) == 0
-    assert learner._readouts.chosen in ("lda", "prototype")
+def test_ridge_has_no_part_while_there_is_a_class_that_it_has_not_seen() -> None:
+    learner = CILF(readout="prototype", memory_size=0, **QUICK).fit(*task(range(3), 30))
+    learner.set_params(readout="auto").update(*task(range(3, 5), 30))
+    assert list(learner._readouts.weights) == ["lda", "prototype"]
+    learner.update(*task(range(3), 30))
+    assert list(learner._readouts.weights) == ["lda", "prototype", "ridge"]
 
 
 def test_an_upper_bound_reads_out_all_that_it_keeps() -> None:
@@ -118,6 +124,23 @@ def test_a_model_from_before_readouts_has_the_nearest_prototype() -> None:
     older._set_state(arrays, {key: plain[key] for key in plain if key != "readout"})
     X, _ = task(range(3), 10, seed=1)
     assert np.array_equal(older.predict(X), learner.predict(X))
+
+
+@pytest.mark.parametrize("decides", ["lda", "ridge"])
+def test_an_older_ridge_is_left_out_or_refused(decides: str) -> None:
+    learner = CILF(**QUICK).fit(*task(range(3), 30))
+    arrays, plain = learner._get_state()
+    del arrays["readout.ridge.counts"]
+    older = copy.copy(learner)
+    if decides == "ridge":
+        with pytest.raises(BadInput, match="older cilf: fit it again"):
+            older._set_state(arrays, plain | {"readout": decides})
+        return
+    older._set_state(arrays, plain | {"readout": decides})
+    X, y = task(range(4), 10, seed=1)
+    assert (older.predict(X)[:30] == y[:30]).mean() > 0.8
+    assert (older.update(*task(range(3, 4), 20)).predict(X) == y).mean() > 0.8
+    assert "ridge" in older._readouts.weights
 
 
 def test_a_readout_that_is_none_is_refused() -> None:

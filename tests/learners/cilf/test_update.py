@@ -33,7 +33,7 @@ def test_new_classes_are_learned_and_old_ones_kept(
 
 @pytest.mark.parametrize(
     "change",
-    [{"loss__distill": 0.0}, {"loss__lambda2": 0.0}, {"loss__lambda1": 0.0}, {"update_epochs": 1},
+    [{"loss__distill": 0.0}, {"loss__lambda2": 1.0}, {"loss__lambda1": 0.0}, {"update_epochs": 1},
      {"training__update_learning_rate": 0.002}, {"training__augmentation": None}],
     ids=str,
 )  # fmt: skip

@@ -30,14 +30,15 @@ class Loss(Part):
     ----------
     alpha : float, default=0.3
         Sharpness of the class probabilities, softmax(-alpha * squared distance).
-    margin : float, default=5.0
-        Margin of the triplet loss L_inter.
+    margin : float or None, default=None
+        Margin of the triplet loss L_inter. None takes a loss without a margin in its place, that
+        of neighbourhood components analysis with the sharpness ``alpha``.
     negatives : int or None, default=4
-        Number of other classes that each instance is compared with in L_inter. None compares it
-        with all other classes of the batch.
+        Number of other classes that each instance is compared with in the triplet loss. None
+        compares it with all other classes of the batch.
     lambda1 : float, default=1.0
         Weight of L_inter.
-    lambda2 : float, default=1.0
+    lambda2 : float, default=0.0
         Weight of R, which holds the prototypes of known classes in place.
     beta : float, default=0.8
         Share of a prototype that stays when it is annealed after an epoch.
@@ -48,19 +49,18 @@ class Loss(Part):
     """
 
     domains: ClassVar[Mapping[str, validation.Check]] = {
-        **dict.fromkeys(
-            ["alpha", "margin", "lambda1", "lambda2", "distill"], validation.in_range(0.0)
-        ),
+        **dict.fromkeys(["alpha", "lambda1", "lambda2", "distill"], validation.in_range(0.0)),
+        "margin": validation.optional(validation.in_range(0.0)),
         "negatives": validation.optional(validation.whole(1)),
         "beta": validation.in_range(0.0, 1.0),
         "exact_prototypes": validation.flag,
     }
 
     alpha: float = 0.3
-    margin: float = 5.0
+    margin: float | None = None
     negatives: int | None = 4
     lambda1: float = 1.0
-    lambda2: float = 1.0
+    lambda2: float = 0.0
     beta: float = 0.8
     exact_prototypes: bool = True
     distill: float = 1.0
@@ -73,15 +73,21 @@ class Loss(Part):
         generator: torch.Generator,
         old_prototypes: Tensor | None = None,
     ) -> Tensor:
-        """The loss of a batch. R is added if there are old prototypes."""
+        """The loss of a batch. R is added if it has a weight and there are old prototypes."""
         loss = losses.prototype_cross_entropy(z, y, prototypes, self.alpha)
-        inter = losses.triplet_loss(
-            z, y, self.margin, generator, n_negatives=self.negatives, n_classes=len(prototypes)
-        )
-        loss = loss + self.lambda1 * inter
-        if old_prototypes is not None:
+        loss = loss + self.lambda1 * self._measure_inter(z, y, generator, len(prototypes))
+        if old_prototypes is not None and self.lambda2 > 0:
             loss = loss + self.lambda2 * losses.prototype_drift(z, y, old_prototypes)
         return loss
+
+    def _measure_inter(
+        self, z: Tensor, y: Tensor, generator: torch.Generator, n_classes: int
+    ) -> Tensor:
+        if self.margin is None:
+            return losses.neighbour_cross_entropy(z, y, self.alpha)
+        return losses.triplet_loss(
+            z, y, self.margin, generator, n_negatives=self.negatives, n_classes=n_classes
+        )
 
     def anneal(self, prototypes: Tensor, epoch: training.Epoch, y: Tensor) -> Tensor:
         """The prototypes after an epoch."""

@@ -61,7 +61,7 @@ class CILF(Learner):
     ``fit`` trains an embedding in which every class gathers around its prototype (Algorithm 1).
     ``detect`` clusters a window around the known prototypes and novel centres, and counts the
     novel classes (its detector, or Algorithm 2). ``update`` learns labelled instances beside the
-    memory, with distillation and prototypes held in place (Algorithm 3).
+    memory, with distillation (Algorithm 3).
 
     Parameters
     ----------
@@ -83,9 +83,9 @@ class CILF(Learner):
         where fresh instances of known classes lie.
     readout : {"auto", "lda", "prototype", "ridge"}, default="auto"
         How ``predict`` and ``detect`` tell the known classes: shrinkage LDA on all views, the
-        nearest prototype in the embedding, or ridge regression on a random layer over the inputs.
-        "auto" takes the most accurate on the calibration part, at fit and at each update. A change
-        of this parameter takes effect with the next update.
+        nearest prototype in the embedding, or LDA with a ridge on a random layer over the inputs.
+        "auto" adds the scores of all three with weights that are learned on the calibration part,
+        at fit and at each update. A change of this parameter takes effect with the next update.
     loss : Loss, default=Loss()
         Terms of the objective; see :class:`cilf.learners.cilf.embedding.Loss`.
     detector : Detector or CurriculumDetector, default=Detector()
@@ -307,7 +307,7 @@ class CILF(Learner):
         arrays |= self._readouts.arrays()
         plain = {
             "architecture": plain_architecture(self._architecture),
-            "readout": self._readouts.chosen,
+            "readout": dict(self._readouts.weights),
         }
         return arrays | kept, plain
 

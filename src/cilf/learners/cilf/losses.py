@@ -10,6 +10,8 @@ from cilf.core.distances import squared_distances
 from cilf.nn.network import is_asynchronous
 from cilf.nn.prototypes import class_means, count_instances
 
+NEVER = -1e9  # log-odds of what is never picked; an infinity would have no gradient
+
 
 def prototype_logits(z: Tensor, prototypes: Tensor, alpha: float) -> Tensor:
     """Log-odds of each class: -alpha times the squared distance to its prototype."""
@@ -46,6 +48,21 @@ def triplet_loss(
     to_negatives = distances.gather(1, negatives.clamp_min(0))
     to_nearest = to_negatives.masked_fill(negatives < 0, torch.inf).amin(1)
     return masked_mean(F.relu(margin + to_positive - to_nearest), usable)
+
+
+def neighbour_cross_entropy(z: Tensor, y: Tensor, alpha: float) -> Tensor:
+    """L_inter without a margin: the loss of neighbourhood components analysis.
+
+    Each anchor picks another instance of the batch with the probabilities softmax(-alpha * squared
+    distance). The loss is the negative logarithm of the probability of its own class, averaged
+    over the anchors. Anchors that are alone in their class are left out. Unlike the triplet loss
+    it does not fall when all instances draw together.
+    """
+    itself = torch.eye(len(z), dtype=torch.bool, device=z.device)
+    log_odds = (-alpha * squared_distances(z, z)).masked_fill(itself, NEVER)
+    same = (y[:, None] == y) & ~itself
+    own = log_odds.masked_fill(~same, NEVER).logsumexp(1)
+    return masked_mean(log_odds.logsumexp(1) - own, same.any(1))
 
 
 def masked_mean(values: Tensor, mask: Tensor) -> Tensor:

@@ -42,7 +42,7 @@ class CILFPaper(CILF):
         Optimiser and batches; see :class:`cilf.nn.training.Training`.
     readout : {"auto", "lda", "prototype", "ridge"}, default="prototype"
         How ``predict`` tells the known classes. The paper takes the nearest prototype.
-    loss : Loss, default=Loss(negatives=None, exact_prototypes=False)
+    loss : Loss, default=Loss(margin=5.0, negatives=None, lambda2=1.0, exact_prototypes=False)
         Terms of the objective; see :class:`cilf.learners.cilf.embedding.Loss`.
     detector : Detector or CurriculumDetector, default=CurriculumDetector()
         Search for novel classes. ``DETECTORS`` names both.
@@ -74,7 +74,7 @@ class CILFPaper(CILF):
     calibration_size: int = 0
     readout: str = PROTOTYPE
     training: Training = Training(batch_size=128, augmentation=None)
-    loss: Loss = Loss(negatives=None, exact_prototypes=False)
+    loss: Loss = Loss(margin=5.0, negatives=None, lambda2=1.0, exact_prototypes=False)
     detector: Detector | CurriculumDetector = CurriculumDetector()
 
     def _wanted_features(self, X: Array) -> str | None:

@@ -1,4 +1,4 @@
-"""The readouts of CILF, and the choice among them."""
+"""The readouts of CILF, and their weights."""
 
 from __future__ import annotations
 
@@ -10,31 +10,27 @@ import torch
 from torch import Tensor
 
 from cilf.core.types import Array, Ints
+from cilf.errors import BadInput
 from cilf.learners.cilf.embedding import Embedding, Labelled
-from cilf.nn.readouts import (
-    Discriminant,
-    NearestPrototype,
-    RandomRidge,
-    Readout,
-    measure_accuracy,
-)
+from cilf.nn.readouts import Discriminant, NearestPrototype, RandomRidge, Readout, weigh_scores
 from cilf.nn.views import view_inputs
 
 AUTO, PROTOTYPE, LDA, RIDGE = "auto", "prototype", "lda", "ridge"
-READOUTS = (LDA, PROTOTYPE, RIDGE)  # of equally accurate ones the first is taken
+READOUTS = (LDA, PROTOTYPE, RIDGE)
 PREFIX = "readout"  # of their arrays in a file
 
 
 @dataclass(frozen=True)
 class Readouts:
-    """The readouts that a learner may take, and the name of the one that decides."""
+    """The readouts that a learner has, and the weights of those that decide."""
 
     known: Mapping[str, Readout]
-    chosen: str
+    weights: Mapping[str, float]
 
     def label(self, views: Sequence[Tensor]) -> Ints:
-        """The known class of each instance."""
-        return self.known[self.chosen].score(views).argmax(1).cpu().numpy()
+        """The known class of each instance: that of the largest weighted sum of scores."""
+        scores = [weight * self.known[name].score(views) for name, weight in self.weights.items()]
+        return torch.stack(scores).sum(0).argmax(1).cpu().numpy()
 
     @property
     def ridge(self) -> RandomRidge | None:
@@ -51,15 +47,26 @@ class Readouts:
         }
 
     @classmethod
-    def restore(cls, arrays: Mapping[str, Array], prototypes: Tensor, chosen: str) -> Readouts:
-        """The readouts of a file."""
+    def restore(
+        cls, arrays: Mapping[str, Array], prototypes: Tensor, decides: str | Mapping[str, float]
+    ) -> Readouts:
+        """The readouts of a file, which says what ``decides``: weights, or in older ones a name.
+
+        The ridge of an older file lacks the sizes of classes. It is left out, and the next update
+        starts a new one.
+        """
         known: dict[str, Readout] = {PROTOTYPE: NearestPrototype(prototypes)}
         for name, kind in ((LDA, Discriminant), (RIDGE, RandomRidge)):
             start = f"{PREFIX}.{name}."
             own = {k.removeprefix(start): v for k, v in arrays.items() if k.startswith(start)}
-            if own:
+            if own.keys() >= set(kind.kept):
                 known[name] = kind.restore(own, prototypes.device)
-        return cls(known, chosen)
+        weights = {decides: 1.0} if isinstance(decides, str) else decides
+        if not weights.keys() <= known.keys():
+            raise BadInput(
+                "the model reads out by a ridge regression of an older cilf: fit it again."
+            )
+        return cls(known, weights)
 
 
 def learn_readouts(
@@ -72,11 +79,11 @@ def learn_readouts(
     ridge: RandomRidge | None,
     rng: np.random.Generator,
 ) -> Readouts:
-    """Learn one readout, or all, and choose the most accurate on held-out instances.
+    """Learn one readout, or all with weights by which held-out instances are told best.
 
     ``unseen`` are the labelled instances that ``ridge`` has not seen. LDA has its covariance from
-    the memory. LDA is chosen if nothing is held out. Ridge regression favours large classes, so it
-    is not chosen if a class has no held-out instance that would show it.
+    the memory, and decides alone if nothing is held out. Ridge has no part while there is a class
+    that it has not seen.
     """
     known: dict[str, Readout] = {PROTOTYPE: NearestPrototype(embedding.prototypes)}
     if wanted in (AUTO, LDA):
@@ -87,11 +94,14 @@ def learn_readouts(
         start = RandomRidge.start(inputs, rng) if ridge is None else ridge
         known[RIDGE] = start.add(inputs, unseen.y, len(embedding.prototypes))
     if wanted != AUTO:
-        return Readouts(known, wanted)
+        return Readouts(known, {wanted: 1.0})
     if len(held_out.y) == 0:
-        return Readouts(known, LDA)
+        return Readouts(known, {LDA: 1.0})
+    names = [name for name in READOUTS if name != RIDGE or _sees_all(known[RIDGE])]
     views = embedding.views(held_out.x)
-    is_shown = len(torch.unique(held_out.y)) == len(embedding.prototypes)
-    names = READOUTS if is_shown else (LDA, PROTOTYPE)
-    accuracy = {name: measure_accuracy(known[name], views, held_out.y) for name in names}
-    return Readouts(known, max(names, key=lambda name: accuracy[name]))
+    weights = weigh_scores([known[name].score(views) for name in names], held_out.y)
+    return Readouts(known, dict(zip(names, weights, strict=True)))
+
+
+def _sees_all(readout: Readout) -> bool:
+    return isinstance(readout, RandomRidge) and readout.has_all_classes
