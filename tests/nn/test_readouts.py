@@ -9,7 +9,8 @@ from torch import Tensor
 
 from cilf.nn.prototypes import class_means
 from cilf.nn.readouts import (
-    N_UNITS,
+    MAX_UNITS,
+    MIN_UNITS,
     RIDGE_WEIGHT,
     SHRINKAGE,
     Discriminant,
@@ -92,12 +93,17 @@ def test_ridge_is_that_of_all_instances_in_whatever_order_they_came() -> None:
     assert measure_accuracy(together, [x], y) > 0.9
 
 
+def test_the_random_layer_grows_with_the_first_fit() -> None:
+    for n, wanted in ((10, MIN_UNITS), (400, 800), (5000, MAX_UNITS)):
+        assert start(torch.randn(n, 2)).signs.shape == (2, wanted)
+
+
 def test_a_new_class_leaves_the_statistics_of_the_old_ones() -> None:
     x, y = draw(30)
     old = start(x).add(x[:60], y[:60], 2)
     new = old.add(x[60:], y[60:], 3)
     assert torch.equal(new.products[:, :2], old.products)
-    assert new.gram.shape == (N_UNITS, N_UNITS)
+    assert new.gram.shape == (MIN_UNITS, MIN_UNITS)
 
 
 def test_ridge_does_not_favour_large_classes() -> None:
@@ -150,7 +156,7 @@ def test_without_labels_all_readouts_count_alike() -> None:
 def test_a_file_keeps_them_exactly_and_a_sign_in_one_bit() -> None:
     x, y = draw(30)
     ridge, lda = start(x).add(x, y, 3), Discriminant.fit([x], y, [centres(x, y)])
-    assert ridge.arrays()["signs"].nbytes == N_UNITS  # of six rows, in one byte each
+    assert ridge.arrays()["signs"].nbytes == MIN_UNITS  # of six rows, in one byte each
     for kept, again in (
         (ridge, RandomRidge.restore(ridge.arrays(), CPU)),
         (lda, Discriminant.restore(lda.arrays(), CPU)),

@@ -22,7 +22,8 @@ from cilf.core.types import Array, Floats
 from cilf.nn.network import to_numpy
 
 SHRINKAGE = 0.5  # of the covariance within classes towards a sphere
-N_UNITS = 2048  # of the random layer
+MIN_UNITS, MAX_UNITS = 256, 2048  # of the random layer
+UNITS_EACH = 2  # for each instance of the first fit, between these numbers
 RIDGE_WEIGHT = 0.5  # of the ridge, in mean variances of a unit within classes
 BLOCK = 4096  # instances that pass through the random layer at once
 
@@ -106,9 +107,10 @@ class RandomRidge:
     @classmethod
     def start(cls, inputs: Tensor, rng: np.random.Generator) -> RandomRidge:
         """A layer for inputs like these, which has learned nothing."""
-        drawn = rng.integers(0, 2, (inputs.shape[1], N_UNITS))
+        n_units = min(max(MIN_UNITS, UNITS_EACH * len(inputs)), MAX_UNITS)
+        drawn = rng.integers(0, 2, (inputs.shape[1], n_units))
         signs = torch.from_numpy(2 * drawn - 1).to(inputs)
-        gram, products = inputs.new_zeros(N_UNITS, N_UNITS), inputs.new_zeros(N_UNITS, 0)
+        gram, products = inputs.new_zeros(n_units, n_units), inputs.new_zeros(n_units, 0)
         origin, scale = inputs.mean(0), _spread(inputs).view(1)
         return cls(signs, origin, scale, gram, products, inputs.new_zeros(0))
 
@@ -141,7 +143,7 @@ class RandomRidge:
         within = (self.gram.double() - means @ products.T) / counts.sum().clamp_min(1)
         ridge = RIDGE_WEIGHT * within.diagonal().mean()
         within.diagonal().add_(ridge if float(ridge) > 0 else 1.0)
-        weights = torch.linalg.solve(within, means)
+        weights = torch.cholesky_solve(means, torch.linalg.cholesky(within))
         offsets = torch.where(counts > 0, -(means * weights).sum(0) / 2, -torch.inf)
         return weights.float(), offsets.float()
 
