@@ -1,8 +1,8 @@
 """Updates of ``cilf`` beside those that toolkits of incremental learning offer, on the same work.
 
 Five classes of 500 images are fitted, then three updates bring 2, 2 and 1 classes of 200, all
-labels given. Every method has the same network, epochs, batch size, optimiser, augmentation and a
-memory of 500 images in all, sees the same images and is scored on the same fresh ones. The rivals
+labels given. Every method has the same network, epochs, batch size, optimiser and augmentation,
+a memory of 500 images, and sees the same images. All are scored on the same fresh ones. The rivals
 are short statements of their papers, so that nothing foreign is needed. ``joint`` keeps every
 image and is the bound. A cell is a data set, a seed and a method. Cells that are done are not run
 again.
@@ -387,8 +387,14 @@ def main() -> int:
                 cells.append(cell | provenance())
                 replace_file(options.out, (json.dumps(cells, indent=1) + "\n").encode())
                 print({k: cells[-1][k] for k in list(cells[-1])[:6]}, flush=True)
-    order = {name: number for number, name in enumerate(METHODS)}
-    cells.sort(key=lambda c: (DATA.index(c["data"]), order[c["method"]], c["seed"]))
+    order = list(METHODS)  # earlier records of cilf, which METHODS does not name, come first
+    cells.sort(
+        key=lambda c: (
+            DATA.index(c["data"]),
+            order.index(c["method"]) if c["method"] in order else -1,
+            c["seed"],
+        )
+    )
     table = "\n".join(write_table(cells)) + "\n"
     replace_file(options.out.with_suffix(".md"), table.encode())
     return 0
