@@ -16,7 +16,7 @@ BUDGETS = {
     "epochs": 6, "update_epochs": 4, "width": 16, "backbone": "convnet", "open_epochs": 2,
     "gan__epochs": 1, "gan__update_epochs": 1, "gan__width": 4, "gan__latent_size": 8,
     "counterfactuals__batches": 1, "counterfactuals__steps": 2, "tuning__warmup_epochs": 1,
-    "tuning__sharpen_epochs": 2,
+    "tuning__sharpen_epochs": 2, "detector__epochs": 1, "detector__k_max": 2,
 }  # fmt: skip
 
 
