@@ -318,7 +318,7 @@ def compare(own: list[dict[str, Any]], variant: str, metric: str, is_given: bool
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", nargs="+", choices=list(CASES), default=list(DATA))
+    parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
     parser.add_argument("--out", type=Path, default=RESULTS / "learnable.json")
     options = parser.parse_args()
