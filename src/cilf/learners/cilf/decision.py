@@ -22,16 +22,37 @@ class Decision(NamedTuple):
     cluster: Tensor  # novel cluster, -1 for known instances
 
 
+class Scores(NamedTuple):
+    """Novelty of the instances of a window, and of the held-out instances of known classes."""
+
+    window: Tensor  # (n,)
+    held_out: Tensor  # (h,)
+
+
 def decide(points: Tensor, clusters: Clusters, threshold: float) -> Decision:
-    """Assign instances above the threshold to novel centres, of which none stays empty."""
-    n_known, distances = clusters.n_known, squared_distances(points, clusters.centres).sqrt()
-    score, label = _score_novelty(distances, n_known), distances[:, :n_known].argmin(1)
-    if len(clusters.novel) == 0:
+    """Assign instances above the threshold to the nearest novel centre."""
+    is_novel = measure_novelty(points, clusters) > threshold
+    distances = squared_distances(points, clusters.centres)
+    return assign(distances, clusters.n_known, is_novel, nearest_novel(distances, clusters.n_known))
+
+
+def assign(distances: Tensor, n_known: int, is_novel: Tensor, cluster: Tensor) -> Decision:
+    """The decision that novel instances are in these clusters, of which none stays empty.
+
+    ``distances`` are those to all centres, the known ones first.
+    """
+    label = distances[:, :n_known].argmin(1)
+    if distances.shape[1] == n_known:
         return Decision(label, torch.full_like(label, -1))
-    nearest_novel = n_known + distances[:, n_known:].argmin(1)
-    assignment = torch.where(score > threshold, nearest_novel, label)
-    assignment = fill_empty(assignment, distances, n_known)
+    assignment = fill_empty(torch.where(is_novel, n_known + cluster, label), distances, n_known)
     return Decision(label, torch.where(assignment < n_known, -1, assignment - n_known))
+
+
+def nearest_novel(distances: Tensor, n_known: int) -> Tensor:
+    """The cluster of the nearest novel centre; 0 if there is none."""
+    if distances.shape[1] == n_known:
+        return torch.zeros(len(distances), dtype=torch.int64, device=distances.device)
+    return distances[:, n_known:].argmin(1)
 
 
 def measure_novelty(points: Tensor, clusters: Clusters) -> Tensor:

@@ -26,6 +26,7 @@ from cilf.core.distances import squared_distances
 from cilf.core.parameters import Part
 from cilf.learners.cilf.decision import (
     Decision,
+    Scores,
     average_novelty,
     decide,
     measure_novelty,
@@ -33,6 +34,7 @@ from cilf.learners.cilf.decision import (
     weigh_by_class,
 )
 from cilf.learners.cilf.embedding import Embedding, Labelled, Loss
+from cilf.learners.cilf.window_head import WindowHead, add_excess
 from cilf.nn.space import Space
 from cilf.nn.training import Training
 from cilf.nn.views import VIEWS
@@ -101,13 +103,31 @@ class TransformedWindow(NamedTuple):
             self.points, self.known, n_novel, generator=generator, n_starts=n_starts
         )
 
-    def threshold(self, clusters: Clusters, false_novel: float, strict: bool) -> float:
+    @property
+    def labelled(self) -> p_values.Labelled:
+        """All labelled instances, those of the memory first."""
+        memory, held_out = self.memory, self.held_out
+        return p_values.Labelled(
+            torch.cat([memory.points, held_out.points]), torch.cat([memory.labels, held_out.labels])
+        )
+
+    def start_head(self, seed: int) -> WindowHead | None:
+        """A head for the window; None if there are no labelled instances to compare it with."""
+        if len(self.labelled.labels) == 0:
+            return None
+        generator = torch.Generator().manual_seed(seed)
+        return WindowHead.start(self.points, self.known, self.labelled, generator)
+
+    def measure_margins(self, clusters: Clusters) -> Scores:
+        """How much nearer a novel centre is than a known one."""
+        return Scores(*(measure_novelty(x, clusters) for x in (self.points, self.held_out.points)))
+
+    def threshold(self, held_out: Tensor, false_novel: float, strict: bool) -> float:
         """The novelty that few known instances exceed, in the mixture of classes of the window."""
         nearest = squared_distances(self.points, self.known).argmin(1)
         sizes = torch.bincount(nearest, minlength=len(self.known)).to(self.points)
         weights = weigh_by_class(self.held_out.labels, sizes)
-        known = measure_novelty(self.held_out.points, clusters)
-        return novelty_threshold(known, false_novel, strict, weights)
+        return novelty_threshold(held_out, false_novel, strict, weights)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -136,6 +156,12 @@ class Detector(Part):
         Whether to keep to ``false_novel`` where known and novel classes overlap. Many novel
         instances are missed there. If False, an instance that is nearest to a novel centre is
         novel in any case.
+    head_weight : float, default=0.5
+        Weight, in novelty and decisions, of the head that learns where the window has more
+        instances than its known classes explain. 0 leaves the head out.
+    head_rounds : int, default=2
+        Number of times that the head learns the clusters from its own answers. 0 leaves instances
+        in the clusters of the nearest centres.
     """
 
     domains: ClassVar[Mapping[str, validation.Check]] = {
@@ -145,6 +171,8 @@ class Detector(Part):
         "whitening": validation.in_range(0.0, 1.0),
         "false_novel": validation.in_range(0.0, 1.0),
         "strict": validation.flag,
+        "head_weight": validation.in_range(0.0),
+        "head_rounds": validation.whole(0),
     }
     alternatives: ClassVar[Mapping[str, Mapping[str, type[Part]]]] = {"count": COUNT_RULES}
 
@@ -155,22 +183,43 @@ class Detector(Part):
     whitening: float = 0.5
     false_novel: float = 0.05
     strict: bool = False
+    head_weight: float = 0.5
+    head_rounds: int = 2
 
     def detect(self, x: Tensor, n_novel: int | None, model: Model, seed: int) -> DetectorResult:
         """Find the novel classes of a window. Estimate their number if ``n_novel`` is None."""
         window = self._transform(x, model)
         generator = torch.Generator().manual_seed(seed)
         tried = {k: window.cluster(k, generator) for k in centres_to_try(self.k_max, len(x))}
-        novelty = average_novelty(dict.fromkeys(tried, window.points), tried)
+        head = window.start_head(seed) if self.head_weight > 0 else None
+        average = average_novelty(dict.fromkeys(tried, window.points), tried)
+        novelty = self._score(Scores(average, average[:0]), head).window
         evidence = self._gather_evidence(window, tried, n_novel, seed)
         centres, probability = self.count.find(evidence, n_novel)
         clusters = refine(window.points, window.known, centres)
-        threshold = window.threshold(clusters, self.false_novel, self.strict)
-        decision = decide(window.points, clusters, threshold)
+        decision = self._decide(window, clusters, head)
         return DetectorResult(
             decision, novelty, len(centres), probability, evidence.curve, window.points,
             window.views,
         )  # fmt: skip
+
+    def _score(self, margins: Scores, head: WindowHead | None) -> Scores:
+        """Novelty by the margins between centres, and by the head."""
+        if head is None:
+            return margins
+        return add_excess(margins, head.excess(len(margins.held_out)), self.head_weight)
+
+    def _decide(
+        self, window: TransformedWindow, clusters: Clusters, head: WindowHead | None
+    ) -> Decision:
+        margins = window.measure_margins(clusters)
+        scores = self._score(margins, head)
+        threshold = window.threshold(scores.held_out, self.false_novel, self.strict)
+        if head is None:
+            return decide(window.points, clusters, threshold)
+        return head.decide(
+            window.points, clusters, margins.window, scores.window, threshold, self.head_rounds
+        )
 
     def _transform(self, x: Tensor, model: Model) -> TransformedWindow:
         """The window in a space that is fitted to it and to all labelled instances.

@@ -1,0 +1,169 @@
+"""The learnable step of our detector: a head that is trained on the window, without its labels.
+
+The head is a kernel ridge regression on the points of the window and of all labelled instances. It
+learns two things. The first is what tells the window from labelled instances: where the window has
+more instances than its known classes explain, an instance is more likely novel. The second, once
+novel classes were counted, is a class or a cluster for each instance. Labelled instances keep their
+class. Every prediction leaves the instance itself out, so that the head cannot repeat the label
+that it was given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from cilf.clustering.kmeans import Clusters
+from cilf.clustering.p_values import Labelled
+from cilf.core.distances import squared_distances
+from cilf.learners.cilf.decision import NEAREST_CENTRE, Decision, Scores, assign, nearest_novel
+
+N_LANDMARKS = 512  # instances whose kernels are the features of the regression
+RIDGE = 3.0  # on the weights of the regression, in instances
+LEAST_WEIGHT = 0.01  # of a labelled instance whose class seems to be absent
+JITTER = 1e-4  # on the kernel of the landmarks
+TINY = 1e-12
+
+
+@dataclass(frozen=True)
+class WindowHead:
+    """A weighted ridge regression on kernel features, whose predictions leave out one instance."""
+
+    features: Tensor  # (n, m) of the window, then of the labelled instances
+    weights: Tensor  # (n,) of the instances
+    labels: Tensor  # (n - n_window,) of the labelled instances
+    n_window: int
+
+    @classmethod
+    def start(
+        cls, window: Tensor, known: Tensor, labelled: Labelled, generator: torch.Generator
+    ) -> WindowHead:
+        """A head for a window. ``known`` are the centres of the known classes.
+
+        The labelled instances of a class weigh together as many as the instances of the window
+        whose nearest class it is: known classes may have any proportions in the window.
+        """
+        sizes = torch.bincount(squared_distances(window, known).argmin(1), minlength=len(known))
+        counts = torch.bincount(labelled.labels, minlength=len(known)).clamp_min(1)
+        own = (sizes / counts)[labelled.labels].clamp_min(LEAST_WEIGHT)
+        points = torch.cat([window, labelled.points])
+        weights = torch.cat([own.new_ones(len(window)), own]).to(points)
+        features = kernel_features(points, generator)
+        return cls(features, weights, labelled.labels, len(window))
+
+    def excess(self, n_held_out: int) -> Scores:
+        """How much more the window is there than labelled instances, from -1 to 1.
+
+        ``n_held_out`` of the labelled instances, the last ones, are held out.
+        """
+        targets = self.features.new_full((len(self.features), 1), -1.0)
+        targets[: self.n_window] = 1.0
+        found = self.leave_out(targets)[:, 0]
+        return Scores(found[: self.n_window], found[len(found) - n_held_out :])
+
+    def classify(self, assignment: Tensor, n_classes: int) -> Tensor:
+        """Scores of known classes and clusters for the window, if these were its clusters."""
+        targets = F.one_hot(torch.cat([assignment, self.labels]), n_classes)
+        return self.leave_out(targets.to(self.features))[: self.n_window]
+
+    def decide(
+        self,
+        points: Tensor,
+        clusters: Clusters,
+        margins: Tensor,
+        scores: Tensor,
+        threshold: float,
+        n_rounds: int,
+    ) -> Decision:
+        """Known or novel by the scores, and the cluster that the head gives each novel instance.
+
+        The head learns from its own answers, ``n_rounds`` times. An instance between the threshold
+        and 0, nearer to a known centre, is novel only if the head says so: by its cluster, or by
+        the excess, which raises the scores above the ``margins``.
+        """
+        n_known, n_classes = clusters.n_known, len(clusters.centres)
+        distances = squared_distances(points, clusters.centres)
+        is_novel, cluster = scores > threshold, nearest_novel(distances, n_known)
+        if n_classes == n_known or n_rounds == 0:
+            return assign(distances, n_known, is_novel, cluster)
+        label = distances[:, :n_known].argmin(1)
+        for _ in range(n_rounds + 1):
+            answers = self.classify(torch.where(is_novel, n_known + cluster, label), n_classes)
+            label, cluster = answers[:, :n_known].argmax(1), answers[:, n_known:].argmax(1)
+        agrees = answers[:, n_known:].amax(1) > answers[:, :n_known].amax(1)
+        agrees |= (scores > NEAREST_CENTRE) | (scores > margins)
+        return assign(distances, n_known, is_novel & agrees, cluster)
+
+    def leave_out(self, targets: Tensor) -> Tensor:
+        """The prediction of each instance by a regression on all others: (n, t)."""
+        mean = self.weights @ targets / self.weights.sum()
+        centred = targets - mean
+        fitted = self._projection @ (self._projection.T @ (self.weights[:, None] * centred))
+        rest: Tensor = (centred - fitted) / (1 - self._leverage).clamp_min(TINY)[:, None]
+        return targets - rest
+
+    @cached_property
+    def _projection(self) -> Tensor:
+        """Features in which the regression has the identity as its Gram matrix: (n, m)."""
+        gram = self.features.T @ (self.weights[:, None] * self.features)
+        gram.diagonal().add_(RIDGE)
+        factor = torch.linalg.cholesky(gram)
+        solved: Tensor = torch.linalg.solve_triangular(factor, self.features.T, upper=False)
+        return solved.T
+
+    @cached_property
+    def _leverage(self) -> Tensor:
+        """The share of each instance in its own prediction."""
+        return self.weights * self._projection.square().sum(1)
+
+
+def add_excess(margins: Scores, excess: Scores, weight: float) -> Scores:
+    """Margins of novelty with the excess of the window, which has ``weight`` times their deviation.
+
+    The excess is measured from the middle between instances nearer to known and to novel centres.
+
+    >>> margins = Scores(torch.tensor([-1.0, 1.0]), torch.tensor([-1.0]))
+    >>> add_excess(margins, Scores(torch.tensor([0.0, 0.5]), torch.tensor([0.5])), weight=0.5)
+    Scores(window=tensor([-1.5000,  1.5000]), held_out=tensor([-0.5000]))
+    """
+    spread = _deviation(excess.window)
+    if float(spread) <= TINY:
+        return margins
+    beyond = margins.window > NEAREST_CENTRE
+    sides = [excess.window[side].mean() for side in (beyond, ~beyond) if bool(side.any())]
+    middle = torch.stack(sides).mean()
+    scale = weight * _deviation(margins.window) / spread
+    return Scores(
+        margins.window + scale * (excess.window - middle),
+        margins.held_out + scale * (excess.held_out - middle),
+    )
+
+
+def _deviation(values: Tensor) -> Tensor:
+    """The standard deviation; 0 for a single value."""
+    deviation: Tensor = (values - values.mean()).square().mean().sqrt()
+    return deviation
+
+
+def kernel_features(points: Tensor, generator: torch.Generator) -> Tensor:
+    """Features whose products are those of a Gaussian kernel, after Nyström: (n, m).
+
+    The kernel falls to 1/e at the median squared distance. With few points, all are landmarks.
+
+    >>> features = kernel_features(torch.tensor([[0.0], [1.0], [3.0]]), torch.Generator())
+    >>> (features @ features.T).round(decimals=2)[0]
+    tensor([1.0000, 0.3700, 0.0000])
+    """
+    chosen = torch.randperm(len(points), generator=generator)[:N_LANDMARKS].to(points.device)
+    squares = squared_distances(points, points[chosen])
+    width = squares.median().clamp_min(TINY)
+    kernel = torch.exp(-squares / width)
+    own = kernel[chosen]
+    own.diagonal().add_(JITTER)
+    factor = torch.linalg.cholesky(own)
+    features: Tensor = torch.linalg.solve_triangular(factor, kernel.T, upper=False)
+    return features.T
