@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from torch import Tensor
@@ -175,3 +176,17 @@ def test_accuracy_is_the_mean_over_classes() -> None:
     readout = NearestPrototype(torch.tensor([[0.0], [1.0], [9.0]]))
     x, y = torch.tensor([[0.0], [0.1], [0.2], [0.3]]), torch.tensor([0, 0, 0, 1])
     assert measure_accuracy(readout, [x], y) == 0.5
+
+
+def test_ridge_bears_classes_without_any_variance() -> None:
+    y = torch.arange(3).repeat_interleave(32)
+    x = torch.tensor([-1.3, 0.1, 1.2])[y][:, None].expand(-1, 6)
+    ridge = start(x).add(x, y, 3)
+    assert measure_accuracy(ridge, [x], y) == 1.0
+
+
+@pytest.mark.parametrize("n", [1, 40])  # fewer instances than dimensions, and more
+def test_weights_of_lda_lie_in_memory_as_a_file_gives_them_back(n: int) -> None:
+    """Else products with them are rounded otherwise, and a tie is decided otherwise."""
+    x, y = draw(n)
+    assert Discriminant.fit([x], y, [centres(x, y)]).weights.is_contiguous()
