@@ -118,9 +118,16 @@ def tuned_source(name: str) -> str:
     )
 
 
-@lru_cache(maxsize=4)
 def make_extractor(name: str, device: torch.device) -> Extractor:
-    """The frozen network of this name; its weights are loaded once in a process."""
+    """The frozen network of this name.
+
+    Its weights are loaded once in a process, and again if its file has been written since.
+    """
+    return _load_extractor(name, device, onnx_models.identify(name))
+
+
+@lru_cache(maxsize=4)
+def _load_extractor(name: str, device: torch.device, _file: object) -> Extractor:
     if name == MINILM or name.startswith(TEXT_PREFIXES):
         model = text_models.load(name, device)
         about = text_models.preprocessing(model)
