@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import socket
 import subprocess
@@ -70,7 +71,7 @@ def serve(
         model = model or folder / "model"
         app = make_app(Console(store, model, readable_roots(token, roots)), access)
         config = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_keep_alive=30)
-        with _run_worker(folder, model, database):
+        with _run_worker(folder, model, readable_roots(token, roots), database):
             announce(_address(sock, host, token))
             uvicorn.Server(config).run(sockets=[sock])
         store.close()
@@ -128,14 +129,18 @@ def _address(sock: socket.socket, host: str, token: str | None) -> str:
 
 
 @contextmanager
-def _run_worker(folder: Path, model: Path, database: str | None) -> Iterator[None]:
+def _run_worker(
+    folder: Path, model: Path, roots: list[Path] | None, database: str | None
+) -> Iterator[None]:
     """Run the worker as long as the server runs. A worker that dies is restarted."""
     threads = str(max(1, (os.cpu_count() or 2) - 1))  # one core is for requests
     environment = os.environ | {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", threads)}
     if database is not None:
         environment[DATABASE] = database
     module = "cilf.console.worker"
-    command = [sys.executable, "-m", module, str(os.getpid()), str(folder), str(model)]
+    readable = None if roots is None else [str(root.absolute()) for root in roots]
+    arguments = [str(os.getpid()), str(folder), str(model), json.dumps(readable)]
+    command = [sys.executable, "-m", module, *arguments]
     stopping = threading.Event()
     processes: list[subprocess.Popen[bytes]] = []
 
