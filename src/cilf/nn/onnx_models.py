@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,7 +19,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from cilf.core.extras import ENCODERS, optional
+from cilf.core.extras import named_encoders, optional
 from cilf.core.types import Array, Floats
 from cilf.errors import BadConfig, BadInput
 from cilf.nn.batches import padded_batches
@@ -117,7 +116,7 @@ def locate(stored: str, digest: str) -> str:
     The path in ``stored`` is never opened.
     """
     file, prepare = parse(stored)
-    named = [Path(each) for each in os.environ.get(ENCODERS, "").split(os.pathsep) if each]
+    named = [Path(each) for each in named_encoders()]
     for path in named:
         if _has_digest(path, prepare, digest):
             return f"{PREFIX}{path}{OPTIONS}{_format(prepare)}"
