@@ -4,7 +4,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from cilf.console.app import make_app
-from cilf.console.guard import Access
+from cilf.console.guard import MAX_BODY, MAX_IMPORT, Access
 from cilf.console.service import Console
 
 from .conftest import (
@@ -86,3 +86,14 @@ def test_bodies_have_a_limit(client: TestClient) -> None:
         "/api/windows/1/name", content=b"x", headers={"content-length": str(1 << 40)}
     )
     assert answer.status_code == 413
+
+
+def test_a_request_without_a_file_is_small(client: TestClient) -> None:
+    """Its JSON is parsed while all others wait."""
+    for path, limit in (("/api/windows/1/move", MAX_BODY), ("/api/windows/1/labels", MAX_IMPORT)):
+        headers = {"content-length": str(limit + 1)}
+        assert client.post(path, content=b"x", headers=headers).status_code == 413
+    rows = list(range(100_000, 200_000))  # as many as a person may choose at once
+    answer = client.post("/api/windows/1/move", json={"rows": rows, "to": "new"})
+    assert answer.status_code == 400, answer.text
+    assert "row 100000 does not exist" in answer.json()["detail"]

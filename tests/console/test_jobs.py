@@ -18,6 +18,7 @@ from cilf.console.app import make_app
 from cilf.console.gallery import encode_png
 from cilf.console.guard import Access
 from cilf.console.jobs import Worker
+from cilf.console.log import LOGGER, WORKER, open_log
 from cilf.console.service import Console
 from cilf.console.store import Job, Store
 from cilf.errors import BadInput
@@ -316,4 +317,23 @@ def test_a_table_names_no_image_outside_of_what_may_be_read(tmp_path: Path) -> N
     done = desk.work()
     assert done.status == "done", done.problem
     assert desk.console.open(1).gallery.ids == ["photos/dark/0.png"]
+    desk.store.close()
+
+
+def test_what_fails_unexpectedly_is_in_the_log(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*given: object, **named: object) -> None:
+        raise ZeroDivisionError("a mistake of ours")
+
+    handler = open_log(tmp_path, WORKER)
+    monkeypatch.setattr(workflow, "detect", fail)
+    desk.console.add_window(str(tmp_path / "known.csv"))
+    done = desk.work()
+    LOGGER.removeHandler(handler)
+    handler.close()
+    assert done.problem == "it failed unexpectedly: worker.log in the store says why."
+    written = (tmp_path / WORKER).read_text()
+    assert "Traceback" in written
+    assert "ZeroDivisionError: a mistake of ours" in written
     desk.store.close()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -23,8 +24,9 @@ from cilf.console.uploads import MAX_BYTES
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-MAX_BODY = 64 << 20  # bytes of a request that is not an upload
-UPLOAD = "/api/windows/upload"
+MAX_BODY = 1 << 20  # bytes of a request that carries no file
+MAX_IMPORT = 64 << 20  # bytes of a file of labels
+UPLOAD, IMPORT = "/api/windows/upload", re.compile("/api/windows/[0-9]+/labels")
 LOGIN = "/login"
 OPEN_PATHS = (LOGIN, "/static/")  # open to everybody
 HEADERS = {
@@ -126,7 +128,9 @@ class _LimitedBody:
 
 
 def _max_bytes(path: str) -> int:
-    return MAX_BYTES + MAX_BODY if path == UPLOAD else MAX_BODY
+    if path == UPLOAD:
+        return MAX_BYTES + MAX_BODY
+    return MAX_IMPORT if IMPORT.fullmatch(path) else MAX_BODY
 
 
 def _is_foreign(method: str, headers: Headers) -> bool:

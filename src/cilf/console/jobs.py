@@ -20,6 +20,7 @@ from cilf import workflow
 from cilf.console import uploads
 from cilf.console.classes import Classes
 from cilf.console.drift import measure_drift
+from cilf.console.log import LOGGER, WORKER, open_log
 from cilf.console.server import DATABASE
 from cilf.console.snapshot import build_gallery
 from cilf.console.store import (
@@ -47,7 +48,6 @@ from cilf.workflow.versions import UPDATE, ModelFolder
 LOCK = "worker.lock"
 IDLE = 0.2  # seconds between two requests for a job
 PROGRESS_EVERY = 0.25  # seconds between two writes of the progress
-LOGGER = logging.getLogger("cilf.console")
 
 
 class Worker:
@@ -80,9 +80,9 @@ class Worker:
             except CilfError as error:
                 self._fail(job, str(error))
                 return
-            except Exception:
+            except Exception:  # noqa: BLE001 - whatever a learner may raise is logged
                 LOGGER.exception("job %d (%s) failed", job.id, job.kind)
-                self._fail(job, "it failed unexpectedly: the server's log says why.")
+                self._fail(job, f"it failed unexpectedly: {WORKER} in the store says why.")
                 return
         self.publish_model()
         self.store.change_job(job.id, status=DONE, result=result | {"notices": lines})
@@ -289,6 +289,7 @@ def _collect_notices() -> Iterator[list[str]]:
 def run_worker(folder: Path, model: Path, roots: Sequence[Path] | None) -> None:
     """Do the jobs of a store until the server is gone. ``roots`` are the folders of data."""
     os.nice(10)  # requests come first
+    open_log(folder, WORKER)
     with (folder / LOCK).open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # another worker may still be ending
         Worker(Store(folder, os.environ.get(DATABASE)), model, roots).run()

@@ -59,6 +59,7 @@ def serve(
         optional(module, extra="console", purpose="the console")
     from cilf.console.app import make_app
     from cilf.console.guard import Access
+    from cilf.console.log import SERVER, open_log
     from cilf.console.service import Console
     from cilf.console.store import Store
 
@@ -67,6 +68,7 @@ def serve(
     folder = folder.absolute()  # stored paths hold wherever the server is started
     make_folder(folder)
     with _hold_lock(folder), _listen(host, port) as sock:
+        open_log(folder, SERVER)
         store = Store(folder, database)
         model = model or folder / "model"
         app = make_app(Console(store, model, readable_roots(token, roots)), access)
