@@ -29,6 +29,7 @@ DATABASE = (
 PATIENCE = 2.0  # seconds before a worker is restarted, and before a lock is given up
 MIN_TOKEN = 8  # characters
 BACKLOG = 128  # connections that may wait
+MOST_CONNECTIONS = 1024  # more are told to come back
 
 
 def serve(
@@ -58,6 +59,7 @@ def serve(
     for module in ("fastapi", "sqlalchemy", "jinja2", "python_multipart", "PIL"):
         optional(module, extra="console", purpose="the console")
     from cilf.console.app import make_app
+    from cilf.console.connections import PatientProtocol
     from cilf.console.guard import Access
     from cilf.console.log import SERVER, open_log
     from cilf.console.service import Console
@@ -72,7 +74,10 @@ def serve(
         store = Store(folder, database)
         model = model or folder / "model"
         app = make_app(Console(store, model, readable_roots(token, roots)), access)
-        config = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_keep_alive=30)
+        config = uvicorn.Config(
+            app, log_level="warning", lifespan="off", timeout_keep_alive=30,
+            http=PatientProtocol, limit_concurrency=MOST_CONNECTIONS,
+        )  # fmt: skip
         with _run_worker(folder, model, readable_roots(token, roots), database):
             announce(_address(sock, host, token))
             uvicorn.Server(config).run(sockets=[sock])
