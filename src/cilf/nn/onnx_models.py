@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -21,7 +20,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from cilf.core.extras import ENCODERS, optional
+from cilf.core.extras import named_encoders, optional
 from cilf.core.types import Array, Floats
 from cilf.errors import BadConfig, BadInput
 from cilf.nn.batches import padded_batches
@@ -122,7 +121,7 @@ def locate(stored: str, digest: str) -> str:
     The path in ``stored`` is never opened.
     """
     file, prepare = parse(stored)
-    named = [Path(each) for each in os.environ.get(ENCODERS, "").split(os.pathsep) if each]
+    named = [Path(each) for each in named_encoders()]
     for path in named:
         if _has_digest(path, prepare, digest):
             return f"{PREFIX}{path}{OPTIONS}{_format(prepare)}"
@@ -289,4 +288,4 @@ def _exceptions_of(module: Any) -> Iterator[type[Exception]]:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0][:200]
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

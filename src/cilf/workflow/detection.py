@@ -10,7 +10,7 @@ import numpy as np
 from cilf.data import Instances
 from cilf.errors import BadInput
 from cilf.workflow.findings import Findings
-from cilf.workflow.findings_writer import escape_ids, write_findings
+from cilf.workflow.findings_writer import escape_ids, hold_findings, write_findings
 from cilf.workflow.input_data import read_new
 from cilf.workflow.versions import load_model
 
@@ -38,12 +38,15 @@ def detect(
         seen: earlier findings, whose instances are left out.
         overwrite: replace the findings that ``out`` holds.
     """
-    _require_room(Path(out), overwrite)
-    loaded = load_model(model)
-    instances = _drop_seen(read_new(data, loaded, column=column, skip_bad=skip_bad), seen, data)
-    detection = loaded.learner.detect(instances.X, n_novel)
-    about = {"model_id": loaded.id, "version": loaded.version, "data": str(data)}
-    return write_findings(Path(out), about, instances, detection)
+    place = Path(out)
+    with hold_findings(place):
+        _require_room(place, overwrite)
+        loaded = load_model(model)
+        instances = read_new(data, loaded, column=column, skip_bad=skip_bad)
+        instances = _drop_seen(instances, seen, data)
+        detection = loaded.learner.detect(instances.X, n_novel)
+        about = {"model_id": loaded.id, "version": loaded.version, "data": str(data)}
+        return write_findings(place, about, instances, detection)
 
 
 def _drop_seen(instances: Instances, seen: Sequence[str | Path], data: str | Path) -> Instances:

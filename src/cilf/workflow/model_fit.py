@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from cilf.core.names import require_distinct
 from cilf.core.types import Array
 from cilf.errors import BadInput
 from cilf.learners import make
@@ -64,6 +65,8 @@ def fit(
     _require_new(model, again)
     made = make(learner, **(parameters or {}))
     dataset = read_labelled(data, loading or {})
+    if dataset.train.y.dtype.kind == "U":
+        require_distinct(dataset.train.y.tolist())
     made.fit(*dataset.train)
     accuracy = _score_classes(dataset.test.y, made.predict(dataset.test.X))
     about = {
