@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cilf.learners import Learner
+from cilf.workflow.ledger import Ledger
 from cilf.workflow.versions import Event, ModelFolder
 
 
@@ -69,7 +70,7 @@ def describe(model: str | Path) -> ModelSummary:
         learner=learner.name,
         shape=learner.instance_shape,
         current=current,
-        classes=_summarize_classes(learner, lineage),
+        classes=_summarize_classes(learner, lineage, folder.ledger(current)),
         events=events,
         sizes={number: folder.size(number) for number in versions},
         frozen_network=learner.frozen_network,
@@ -77,18 +78,29 @@ def describe(model: str | Path) -> ModelSummary:
     )
 
 
-def _summarize_classes(learner: Learner, lineage: Sequence[Event]) -> list[KnownClass]:
+def _summarize_classes(
+    learner: Learner, lineage: Sequence[Event], ledger: Ledger
+) -> list[KnownClass]:
     kept = learner.remembered()
     n_kept = Counter() if kept is None else Counter(kept.y.tolist())
-    n_labels: Counter[str] = Counter()
-    since: dict[str, int] = {}
-    for event in lineage:
-        names = event.about.get("renamed", {})
-        n_labels = Counter({names.get(label, label): n for label, n in n_labels.items()})
-        since = {names.get(label, label): version for label, version in since.items()}
-        n_labels.update(event.about.get("labels", {}))
-        since |= dict.fromkeys(event.about.get("new_classes", ()), event.version)
+    n_labels, since = ledger.counts, _find_first_versions(lineage)
     return [
-        KnownClass(label, since.get(label, lineage[0].version), n_labels[label], n_kept[label])
+        KnownClass(
+            label, since.get(label, lineage[0].version), n_labels.get(label, 0), n_kept[label]
+        )
         for label in learner.classes_.tolist()
     ]
+
+
+def _find_first_versions(lineage: Sequence[Event]) -> dict[str, int]:
+    """The version that learned each class first."""
+    since: dict[str, int] = {}
+    for event in lineage:
+        names = event.present_names
+        moved: dict[str, int] = {}
+        for label, version in since.items():
+            name = names.get(label, label)
+            moved[name] = min(version, moved.get(name, version))
+        since = moved | dict.fromkeys(event.about.get("new_classes", ()), event.version)
+        since = {label: version for label, version in since.items() if label not in event.forgotten}
+    return since
