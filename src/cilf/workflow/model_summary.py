@@ -10,7 +10,7 @@ from typing import Any
 
 from cilf.learners import Learner
 from cilf.workflow.ledger import Ledger
-from cilf.workflow.versions import Event, ModelFolder
+from cilf.workflow.versions import FORGET, Event, ModelFolder
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,21 @@ class KnownClass:
 
 
 @dataclass(frozen=True)
+class ForgottenClass:
+    """A class that a version has forgotten, and earlier ones still hold.
+
+    Attributes:
+        label: its name when it was forgotten.
+        version: the version that forgot it.
+        held_by: the earlier versions that hold it, maybe under a former name.
+    """
+
+    label: str
+    version: int
+    held_by: list[int]
+
+
+@dataclass(frozen=True)
 class ModelSummary:
     """The classes, sizes and history of a model."""
 
@@ -43,6 +58,7 @@ class ModelSummary:
     sizes: dict[int, int]  # version -> bytes
     frozen_network: str | None
     compared_backbones: dict[str, float]  # H on hidden classes
+    forgotten: list[ForgottenClass]
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -55,6 +71,7 @@ class ModelSummary:
             "bytes": self.sizes,
             "frozen_network": self.frozen_network,
             "compared_backbones": self.compared_backbones,
+            "forgotten": [asdict(forgotten) for forgotten in self.forgotten],
         }
 
 
@@ -75,6 +92,7 @@ def describe(model: str | Path) -> ModelSummary:
         sizes={number: folder.size(number) for number in versions},
         frozen_network=learner.frozen_network,
         compared_backbones=learner.compared_backbones,
+        forgotten=_find_forgotten(folder, lineage),
     )
 
 
@@ -104,3 +122,24 @@ def _find_first_versions(lineage: Sequence[Event]) -> dict[str, int]:
         since = moved | dict.fromkeys(event.about.get("new_classes", ()), event.version)
         since = {label: version for label, version in since.items() if label not in event.forgotten}
     return since
+
+
+def _find_forgotten(folder: ModelFolder, lineage: Sequence[Event]) -> list[ForgottenClass]:
+    return [
+        ForgottenClass(label, event.version, _find_holders(folder, event.before, label))
+        for event in lineage
+        if event.event == FORGET
+        for label in event.forgotten
+    ]
+
+
+def _find_holders(folder: ModelFolder, number: int | None, label: str) -> list[int]:
+    """The version that had a class last, and those before it that have the class."""
+    holders, names = [], {label}
+    for event in reversed(folder.lineage(number)):
+        names &= set(folder.classes(event.version))
+        if not names:
+            break
+        holders.append(event.version)
+        names |= {old for old, new in event.present_names.items() if new in names}
+    return holders[::-1]

@@ -193,6 +193,14 @@ class ModelFolder:
         """Load the learner of a version; of the current one if None."""
         return load(self.version_path(self.current if number is None else number))
 
+    def classes(self, number: int) -> list[str]:
+        """The classes of a version."""
+        try:
+            head = json.loads((self.version_path(number) / HEAD).read_text(encoding="utf-8"))
+            return list(head["classes"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise self._damage_error(f"{HEAD} of version {number} cannot be read") from error
+
     def labels(self, number: int) -> dict[str, str]:
         """The labels, by identity, that a version has learned beyond those of its predecessor."""
         return {answer.identity: answer.label for answer in self.answers(number)}
