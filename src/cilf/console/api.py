@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, File, Form, Path, Query, Request, UploadFile
 from fastapi.responses import Response
 
-from cilf.console import bodies, import_export, overview, updates, uploads, window_view
+from cilf.console import bodies, class_edits, import_export, overview, updates, uploads, window_view
 from cilf.console.bodies import ChangeResponse, EventResponse, JobResponse
 from cilf.console.gallery import TEXTS
 from cilf.console.service import Console, NotFound
@@ -251,6 +251,22 @@ def _add_classes(api: APIRouter, console: Console) -> None:
     def undo_rename(body: bodies.EditBody) -> ChangeResponse:
         """Undo the last rename."""
         return change_response(console.undo_rename(body.person))
+
+    @api.post("/classes/merge", tags=["classes"], status_code=202)
+    def merge(body: bodies.MergeClassBody) -> JobResponse:
+        """Merge a class of the model into another one. A rollback undoes it."""
+        job = class_edits.start_merge(
+            console, body.name, body.into, seen=body.model_version, person=body.person
+        )
+        return JobResponse(job=job)
+
+    @api.post("/classes/forget", tags=["classes"], status_code=202)
+    def forget(body: bodies.ClassBody) -> JobResponse:
+        """Remove a class from the model. A rollback undoes it."""
+        job = class_edits.start_forget(
+            console, body.name, seen=body.model_version, person=body.person
+        )
+        return JobResponse(job=job)
 
 
 # ----------------------------------------------------------------- labels

@@ -141,6 +141,21 @@ class RenameBody(EditBody):
     new: Name
 
 
+class ClassBody(Body):
+    """A class of the model.
+
+    The request is refused (409) if the model is not at ``model_version`` any more.
+    """
+
+    name: Name
+    model_version: Version = None
+    person: Person = ""
+
+
+class MergeClassBody(ClassBody):
+    into: Name
+
+
 class WindowBody(Body):
     path: Annotated[Text, Field(min_length=1)]
     name: Text = ""

@@ -1,4 +1,4 @@
-"""The jobs of the worker: fit, detect, update and rollback, one after another.
+"""The jobs of the worker: fit, detect, changes of the model, one after another.
 
 The worker is a process of its own. It writes its progress to the store. It ends when the server
 that started it is gone, and the next worker does its unfinished job again.
@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from cilf import workflow
+from cilf.console import class_edits
 from cilf.console.classes import Classes
 from cilf.console.drift import measure_drift
 from cilf.console.server import DATABASE
+from cilf.console.service import Console
 from cilf.console.snapshot import build_gallery
 from cilf.console.store import (
     CLASSES,
@@ -52,6 +54,7 @@ class Worker:
 
     def __init__(self, store: Store, model: Path) -> None:
         self.store, self.model = store, model
+        self._console = Console(store, model)
         self._server = os.getppid()
         self._published: int | None = None  # time of the model's last change
         self._problem = ""  # what is wrong with the model
@@ -128,6 +131,8 @@ class Worker:
                 "sizes": {known["label"]: known for known in about["classes"]},
                 "events": about["history"],
                 "learner": about["learner"],
+                "is_editable": about["is_editable"],
+                "forgotten": about["forgotten"],
                 "shape": about["instance_shape"],
             },
         )
@@ -236,6 +241,32 @@ class Worker:
             except SeqTaken:
                 continue
 
+    def merge(self, job: Job) -> Mapping[str, Any]:
+        kept, others = job.about["kept"], job.about["others"]
+        version = self._find_edit(job)
+        if version is None:
+            event = workflow.merge(self.model, kept, *others, note=class_edits.note_of(job))
+            version = event.version
+        self.publish_model()
+        class_edits.log_edit(self._console, job, [*others, kept])
+        return {"version": version}
+
+    def forget(self, job: Job) -> Mapping[str, Any]:
+        version = self._find_edit(job)
+        if version is None:
+            note = class_edits.note_of(job)
+            version = workflow.forget(self.model, *job.about["labels"], note=note).version
+        self.publish_model()
+        class_edits.log_edit(self._console, job, job.about["labels"])
+        class_edits.unname_clusters(self._console, job.about["key"], job.about["person"])
+        return {"version": version}
+
+    def _find_edit(self, job: Job) -> int | None:
+        """The version that this job made, if a worker was killed after that."""
+        made = ModelFolder.open(self.model).events()
+        note = class_edits.note_of(job)
+        return next((event.version for event in made if event.about.get("note") == note), None)
+
     def rollback(self, job: Job) -> Mapping[str, Any]:
         model, to = ModelFolder.open(self.model), int(job.about["to"])
         if model.current != to:  # else a worker was killed after the rollback
@@ -257,6 +288,8 @@ JOBS: dict[str, Callable[[Worker, Job], Mapping[str, Any]]] = {
     "detect": Worker.detect,
     "update": Worker.update,
     "rollback": Worker.rollback,
+    "merge": Worker.merge,
+    "forget": Worker.forget,
 }
 
 

@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, select_autoescape
 from starlette.exceptions import HTTPException
 
 import cilf
-from cilf.console import overview, updates, window_view
+from cilf.console import class_edits, overview, updates, window_view
 from cilf.console.bodies import LARGEST, Strategy, Text
 from cilf.console.classes import Classes
 from cilf.console.guard import LOGIN, Access
@@ -29,6 +29,7 @@ FILES = {  # the pages share the style sheet of the reports
     "report.css": (File(cilf.__file__).parent / "report" / "templates" / "style.css", "text/css"),
     "console.css": (HERE / "static" / "console.css", "text/css"),
     "console.js": (HERE / "static" / "console.js", "text/javascript"),
+    "edits.js": (HERE / "static" / "edits.js", "text/javascript"),
     "map.js": (HERE / "static" / "map.js", "text/javascript"),
 }
 PAGE_SIZE = 60  # instances
@@ -100,8 +101,11 @@ def _add_overview(app: FastAPI, console: Console, render: _Renderer) -> None:
             classes=overview.list_classes(console),
             version_of_names=console.classes().version,
             model=console.model(),
+            is_editable=console.model().get("is_editable", True),
+            sentences=[class_edits.describe_edits(event) for event in console.model()["events"]],
+            last_edit=class_edits.find_last_edit(console.model()),
             names={row.id: row.name for row in console.store.windows()},
-            problem=_find_rollback_problem(console),
+            problem=class_edits.find_problem(console),
         )
 
     @app.get("/stream", response_class=HTMLResponse, include_in_schema=False)

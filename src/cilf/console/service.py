@@ -93,6 +93,7 @@ class OpenWindow:
 
 
 T = TypeVar("T")
+MakeChange = Callable[[OpenWindow], tuple[Mapping[str, Any], Patch] | None]
 
 
 class Console:
@@ -172,12 +173,15 @@ class Console:
                 self._catch_up(found, window)
         return found
 
-    def compute_once(self, name: str, window: int, compute: Callable[[], T]) -> T:
+    def compute_once(
+        self, name: str, window: int, compute: Callable[[], T], model: int | None = None
+    ) -> T:
         """A value about a window, computed again only if the window or the classes have changed.
 
-        A list of many windows need not open each of them.
+        A list of many windows need not open each of them. ``model`` is the version of the model, if
+        the value depends on it.
         """
-        version = (self.store.last_seq(window), self.store.last_seq(CLASSES))
+        version = (self.store.last_seq(window), self.store.last_seq(CLASSES), model or 0)
         value = self._values.get((name, window))
         if value is None or value[0] != version:
             value = self._values[name, window] = version, compute()
@@ -219,6 +223,18 @@ class Console:
             return verb.function(Context(opened.state, opened.gallery.embedding, key), body)
 
         return self._change(window, name, about, make_patch, body)
+
+    def change(self, window: int, verb: str, make: MakeChange, person: str = "") -> Event | None:
+        """Change a window as a verb does, if ``make`` finds something to change in it."""
+        opened = self.open(window)
+        with opened.lock:
+            self._catch_up(opened, window)
+            made = make(opened)
+            if made is None:
+                return None
+            about, _ = made
+            body = VerbBody(person=person)
+            return self._change(window, verb, about, lambda one: _patch_of(make(one)), body)
 
     def import_labels(
         self, window: int, labels: Mapping[str, str], person: str = ""
@@ -306,7 +322,8 @@ class Console:
     def classes(self) -> Classes:
         model = self.model()
         renames = [event.get("renamed", {}) for event in model["events"]]
-        return Classes(model["classes"], self.store.events(CLASSES), renames)
+        merges = [event.get("merged", {}) for event in list_lineage(model)]
+        return Classes(model["classes"], self.store.events(CLASSES), renames, merges)
 
     def _known_key(self, name: str, _: str) -> str:
         key = self.classes().key(name)
@@ -417,10 +434,24 @@ class Console:
         return job
 
 
+def list_lineage(model: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The events that led to the current version of a model, from its fit on."""
+    made = {event["version"]: event for event in model["events"] if event["event"] != "rollback"}
+    back, at = [], model["version"]
+    while at is not None:
+        back.append(made[at])
+        at = None if made[at]["event"] == "fit" else made[at]["before"]
+    return back[::-1]
+
+
 def find_undone(events: Sequence[Event]) -> set[int]:
     """The seq of events that were undone, and of those that undid them."""
     pairs = [(event.undoes, event.seq) for event in events if event.undoes is not None]
     return {seq for pair in pairs for seq in pair}
+
+
+def _patch_of(made: tuple[Mapping[str, Any], Patch] | None) -> Patch:
+    return Patch() if made is None else made[1]
 
 
 def _find_undoable(opened: OpenWindow, seq: int | None) -> Event:

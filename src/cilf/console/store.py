@@ -121,7 +121,7 @@ class WindowRow:
 
 @dataclass(frozen=True)
 class Job:
-    """A job for the worker, of kind fit, detect, update or rollback."""
+    """A job for the worker, of kind fit, detect, update, rollback, merge or forget."""
 
     id: int
     kind: str

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cilf.learners import Learner
+from cilf.learners.editable import EditableLearner
 from cilf.workflow.ledger import Ledger
 from cilf.workflow.versions import FORGET, Event, ModelFolder
 
@@ -59,6 +60,7 @@ class ModelSummary:
     frozen_network: str | None
     compared_backbones: dict[str, float]  # H on hidden classes
     forgotten: list[ForgottenClass]
+    is_editable: bool  # whether its classes can be merged and forgotten
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -71,6 +73,7 @@ class ModelSummary:
             "bytes": self.sizes,
             "frozen_network": self.frozen_network,
             "compared_backbones": self.compared_backbones,
+            "is_editable": self.is_editable,
             "forgotten": [asdict(forgotten) for forgotten in self.forgotten],
         }
 
@@ -93,6 +96,7 @@ def describe(model: str | Path) -> ModelSummary:
         frozen_network=learner.frozen_network,
         compared_backbones=learner.compared_backbones,
         forgotten=_find_forgotten(folder, lineage),
+        is_editable=isinstance(learner, EditableLearner),
     )
 
 
