@@ -162,6 +162,23 @@ class WindowBody(Body):
     budget: Budget = 50
 
 
+class WindowNameBody(Body):
+    """A new name of a window. It is refused (409) if the window is not called ``seen`` any more."""
+
+    name: Annotated[Text, Field(min_length=1, max_length=200)]
+    seen: Text | None = None
+
+
+class ArchiveBody(Body):
+    archived: bool
+
+
+class DeleteBody(Body):
+    """It is refused (409) if the window is not called ``seen`` any more."""
+
+    seen: Text | None = None
+
+
 class BudgetBody(Body):
     budget: Budget
 

@@ -117,8 +117,10 @@ def _add_overview(app: FastAPI, console: Console, render: _Renderer) -> None:
 
 def _windows_values(console: Console) -> dict[str, Any]:
     rows, jobs = console.store.windows(), console.store.jobs()
+    archived = console.store.archived_windows()
     return {
-        "windows": list(reversed(rows)),
+        "windows": [row for row in reversed(rows) if row.id not in archived],
+        "archived": [row for row in reversed(rows) if row.id in archived],
         "jobs": {job.window: job for job in jobs if job.status in (QUEUED, RUNNING)},
         "named": {row.id: console.count_named(row.id) for row in rows if row.status == DONE},
         "model": console.model(),
@@ -237,6 +239,8 @@ def _window_values(console: Console, window: int) -> dict[str, Any]:
 def _find_notices(console: Console, window: int) -> list[str]:
     """The notices of the detection, for example about files that cannot be read."""
     jobs = [job for job in console.store.jobs(window=window) if job.kind == "detect"]
+    if jobs and jobs[-1].status == FAILED:
+        return [f"The window could not be detected again: {jobs[-1].problem}"]
     return list((jobs[-1].result or {}).get("notices", ())) if jobs else []
 
 

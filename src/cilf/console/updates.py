@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from cilf.console.detections import DETECTION
 from cilf.console.service import Conflict, Console, NotFound, list_lineage
 from cilf.console.store import KEPT, PENDING, QUEUED, RUNNING, UNDONE, Job
 from cilf.core.files import make_folder, replace_file
@@ -47,12 +48,12 @@ def start_update(console: Console, window: int, *, force: bool = False, person: 
     opened, classes = console.open(window), console.classes()
     with opened.lock:
         labels, version = opened.labels, opened.state.version
+        ids, detection = opened.gallery.ids, console.window(window).facts.get(DETECTION)
     if not labels:
         raise BadInput("no cluster has a name yet: name some first.")
     renames = classes.renames
     keys = {classes.display(key): classes.present_key(key) for key in set(labels.values())}
     keys |= {name: classes.key_of_label(label) for label, name in renames.items()}
-    ids = opened.gallery.ids
     labels_of = {ids[row]: classes.display(key) for row, key in labels.items()}
     path = console.folder(window) / _labels_file(version)
     with console.lock:
@@ -61,7 +62,7 @@ def start_update(console: Console, window: int, *, force: bool = False, person: 
         replace_file(path, json.dumps(labels_of, ensure_ascii=False).encode())
         return console.store.add_job(
             UPDATE, window, labels=path.name, keys=keys, renames=renames, force=force,
-            person=person,
+            person=person, detection=detection,
         )  # fmt: skip
 
 

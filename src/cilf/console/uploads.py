@@ -23,6 +23,7 @@ from cilf.data.pixels import IMAGE_SUFFIXES, Unreadable, read_header, refuse_bom
 from cilf.data.readers import read_table, suffixes
 from cilf.errors import BadInput
 
+UPLOADS = "uploads"  # folder of the store
 MEGA = 1 << 20
 MAX_BYTES = 512 * MEGA  # of all files, compressed
 MAX_UNPACKED = 2048 * MEGA  # of all files, unpacked
