@@ -109,6 +109,9 @@ def test_a_failed_edit_is_on_the_page(learned: Desk) -> None:
 
 
 def test_two_people_edit_classes(console: Console, store: Store) -> None:
+    with pytest.raises(BadInput, match="the model has 2 classes, and needs 2: it cannot forget"):
+        class_edits.start_forget(console, "dog")
+    store.put_fact("model", {**console.model(), "classes": ["cat", "dog", "pig"]})
     with pytest.raises(Conflict, match="the model has changed since"):
         class_edits.start_forget(console, "dog", seen=7)
     class_edits.start_forget(console, "dog", seen=1)

@@ -68,6 +68,7 @@ def test_a_forest_of_an_earlier_cilf_guesses_the_classes_of_its_sample(
         ("forget", ["wasp"], "'wasp' is no class of this learner: its classes are 'ant'"),
         ("forget", ["ant", "bee"], "leaves 1 of 3 classes"),
         ("forget", [], "name one or more"),
+        ("merge", ["ant", "bee", "emmet"], "leaves 1 of 3 classes: leave at least 2"),
         ("merge", ["ant"], "give one or more classes beside 'ant'"),
         ("merge", ["ant", "ant"], "give one or more classes beside 'ant'"),
         ("merge", ["ant", "wasp"], "'wasp' is no class"),

@@ -58,6 +58,13 @@ def test_texts_are_packed_and_read_again(tmp_path: Path) -> None:
         read_instances(tmp_path / "kept")
 
 
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"name\na\n", b'identity,label,content\n"a'])
+def test_a_damaged_table_of_labels(points: Path, content: bytes) -> None:
+    (points / "model/versions/0001/labels.csv").write_bytes(content)
+    with pytest.raises(BadInput, match=r"labels.csv cannot be read: restore the model"):
+        workflow.predict("model", "new.csv")
+
+
 def test_a_version_keeps_the_instances_of_its_answers(named_points: Path) -> None:
     workflow.update("model", *workflow.read_labels("found"))
     model = ModelFolder.open("model")

@@ -13,6 +13,7 @@ from cilf.console.store import CLASSES, DONE, FAILED, Event, Job, SeqTaken, now
 from cilf.console.updates import CHANGES, FORGET, MERGE, UPDATE, require_unchanging
 from cilf.core.names import normalize_name
 from cilf.errors import BadInput
+from cilf.learners.editable import FEWEST_CLASSES
 
 RENAME = "rename"  # an event of the model
 UNNAMED = "reopen"  # the verb that clusters lose their names by
@@ -56,6 +57,11 @@ def _queue(console: Console, kind: str, seen: int | None, *, person: str, **abou
         raise BadInput(
             f"the learner {model['learner']!r} cannot {kind} classes: fit another one, such as "
             "'cilf'."
+        )
+    if len(model["classes"]) <= FEWEST_CLASSES:
+        raise BadInput(
+            f"the model has {len(model['classes'])} classes, and needs {FEWEST_CLASSES}: it cannot "
+            f"{kind} any."
         )
     with console.lock:
         if seen is not None and model["version"] != seen:
@@ -120,6 +126,11 @@ def describe_edits(event: Mapping[str, Any]) -> list[str]:
         for old, new in event.get(name, {}).items()
     ]
     return [*edits, *(f"{label} was forgotten" for label in event.get("forgotten", ()))]
+
+
+def is_editable(model: Mapping[str, Any]) -> bool:
+    """Whether a class of the model can be merged or forgotten."""
+    return bool(model.get("is_editable", True)) and len(model["classes"]) > FEWEST_CLASSES
 
 
 def find_last_edit(model: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -101,7 +101,7 @@ def _add_overview(app: FastAPI, console: Console, render: _Renderer) -> None:
             classes=overview.list_classes(console),
             version_of_names=console.classes().version,
             model=console.model(),
-            is_editable=console.model().get("is_editable", True),
+            is_editable=class_edits.is_editable(console.model()),
             sentences=[class_edits.describe_edits(event) for event in console.model()["events"]],
             last_edit=class_edits.find_last_edit(console.model()),
             names={row.id: row.name for row in console.store.windows()},

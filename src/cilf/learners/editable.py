@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -42,7 +43,9 @@ class EditableLearner(Learner):
         self._require_classes([kept, *others])
         if not others or len({kept, *others}) <= len(others):
             raise BadInput(f"others is {list(others)!r}: give one or more classes beside {kept!r}.")
-        position = {label: number for number, label in enumerate(self._without(others))}
+        left = self._without(others)
+        _require_enough("others", others, len(left), len(self._classes))
+        position = {label: number for number, label in enumerate(left)}
         positions = [position[kept if label in others else label] for label in self._classes]
         return self._edit("merge", positions, list(others), [kept])
 
@@ -56,12 +59,9 @@ class EditableLearner(Learner):
         """
         self._require_classes(list(labels))
         left = self._without(labels)
-        if not labels or len(left) < FEWEST_CLASSES:
-            raise BadInput(
-                f"labels is {list(labels)!r}, which leaves {len(left)} of "
-                f"{len(self._classes)} classes: name one or more, and leave at least "
-                f"{FEWEST_CLASSES}."
-            )
+        if not labels:
+            raise BadInput("labels is empty: name one or more classes to forget.")
+        _require_enough("labels", labels, len(left), len(self._classes))
         position = {label: number for number, label in enumerate(left)}
         positions = [position.get(label, LEAVES) for label in self._classes]
         return self._edit("forget", positions, list(labels), [])
@@ -113,6 +113,14 @@ def require_editable(learner: Learner, what: str) -> EditableLearner:
         f"the learner {learner.name!r} cannot {what}: fit another one, such as 'cilf', or fit "
         "again on labels as they should be."
     )
+
+
+def _require_enough(name: str, labels: Sequence[Label], n_left: int, n_classes: int) -> None:
+    if n_left < FEWEST_CLASSES:
+        raise BadInput(
+            f"{name} is {list(labels)!r}, which leaves {n_left} of {n_classes} classes: leave at "
+            f"least {FEWEST_CLASSES}."
+        )
 
 
 def require_some(n_left: int) -> None:

@@ -7,6 +7,7 @@ answers about the same content. Renames, merges and forgotten classes apply to t
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import io
 from collections import Counter
@@ -19,7 +20,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from cilf.core.types import Array, Ints
-from cilf.data.spreadsheets import escape_surrogates, format_csv, read_sheet
+from cilf.data.spreadsheets import escape_surrogates, format_csv
 from cilf.errors import BadInput
 from cilf.workflow.findings import pack_texts, unpack_texts
 
@@ -175,11 +176,15 @@ class LabelledInstances:
 
 
 def read_answers(table: Path, version: int) -> list[Answer]:
-    """The answers that a version has learned."""
-    return [
-        Answer(row.cells["identity"], row.cells.get("content", ""), row.cells["label"], version)
-        for row in read_sheet(table).rows
-    ]
+    """The answers that a version has learned, from the table that ``format_labels`` made."""
+    try:
+        with table.open(encoding="utf-8-sig", newline="") as file:
+            return [
+                Answer(row["identity"].strip(), row.get("content", ""), row["label"], version)
+                for row in csv.DictReader(file, strict=True)
+            ]
+    except (OSError, ValueError, KeyError, AttributeError, csv.Error) as error:
+        raise BadInput(f"{table} cannot be read: restore the model from a copy.") from error
 
 
 def read_instances(file: Path) -> Array:
