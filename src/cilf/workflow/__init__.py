@@ -45,8 +45,8 @@ __all__ = [
 ]
 
 _HOMES = (
-    "class_edits", "detection", "findings", "labels", "model_fit", "model_summary", "model_update",
-    "model_rebuild", "prediction", "versions",
+    "detection", "findings", "labels", "model_fit", "model_summary", "model_update", "prediction",
+    "versions", "class_edits", "model_rebuild",
 )  # fmt: skip
 
 

@@ -251,7 +251,8 @@ class CILF(EditableLearner):
                 ridge = ridge.remove_class(label, self._inputs(kept))
             sizes, ridge = ridge.counts, ridge.reassign(to, n_classes)
         else:
-            sizes = torch.bincount(torch.from_numpy(self._memory.y), minlength=len(positions))
+            labels = torch.from_numpy(self._memory.y).to(self._network.device)
+            sizes = torch.bincount(labels, minlength=len(positions))
         self._centres = merge_centres(self._centres, sizes, to, n_classes)
         self._memory = self._memory.reassign(positions)
         self._calibration = self._calibration.reassign(positions)
