@@ -106,6 +106,17 @@ def test_training_labels_are_corrected_too(points: Path) -> None:
     assert told["east"] == 40
 
 
+def test_labels_of_an_earlier_cilf_are_found_by_identity(ups: list[str]) -> None:
+    tell(dict.fromkeys(ups, "upp"))
+    table = Path("model/versions/0002/labels.csv")
+    lines = [line.rpartition(",")[0] for line in table.read_text().splitlines()]
+    table.write_text("\n".join(lines) + "\n")
+    with pytest.raises(BadInput, match="has learned all 30 labels already"):
+        tell(dict.fromkeys(ups, "upp"))
+    assert tell(dict.fromkeys(ups, "up")).n_labels == 0
+    assert classes() == ["left", "right", "up"]
+
+
 @pytest.mark.usefixtures("stiff")
 def test_a_learner_that_takes_nothing_back_says_so(
     ups: list[str], caplog: pytest.LogCaptureFixture

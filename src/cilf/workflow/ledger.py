@@ -11,7 +11,7 @@ import csv
 import hashlib
 import io
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -117,6 +117,16 @@ class Ledger:
         told = {answer.content for answer in answers if answer.content}
         kept = [answer for answer in self._answers if answer.content not in told]
         self._answers = [*kept, *answers]
+        self._index()
+
+    def complete(self, content_of: Mapping[str, str], versions: Collection[int]) -> None:
+        """Add the hashes that some versions of an earlier cilf did not keep, by identity."""
+        self._answers = [
+            replace(answer, content=content_of.get(answer.identity, ""))
+            if answer.version in versions and not answer.content
+            else answer
+            for answer in self._answers
+        ]
         self._index()
 
     def rename(self, names: Mapping[str, str]) -> None:

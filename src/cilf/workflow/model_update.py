@@ -129,6 +129,7 @@ def update(
         check_names(names.values(), learner.classes_.tolist())
         ledger, named = folder.ledger(), _select(data, names)
         ledger.rename(given)
+        _complete_answers(folder, ledger, data, named)
         found = find_corrections(ledger, named, learner)
         _require_news(folder, named, found)
         _settle_classes(learner, ledger, found)
@@ -150,6 +151,17 @@ def update(
         edits = {RENAMED: given, CORRECTED: found.settled, FORGOTTEN: forgotten}
         about |= {name: edit for name, edit in edits.items() if edit}
         return replace(result, event=folder.add(learner, UPDATE, about, fresh))
+
+
+def _complete_answers(
+    folder: ModelFolder, ledger: Ledger, data: Findings | Instances, named: LabelledInstances
+) -> None:
+    """Find the instances of these findings that an earlier cilf has learned, by identity."""
+    if isinstance(data, Findings):
+        own = [event for event in folder.lineage() if event.about.get("findings") == data.id]
+        ids = [identity.strip() for identity in named.ids]
+        content_of = dict(zip(ids, hash_instances(named.X), strict=True))
+        ledger.complete(content_of, [event.version for event in own])
 
 
 def _require_news(folder: ModelFolder, named: LabelledInstances, found: Corrections) -> None:
