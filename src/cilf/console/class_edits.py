@@ -12,8 +12,8 @@ from cilf.console.state import Cluster, Patch
 from cilf.console.store import CLASSES, DONE, FAILED, Event, Job, SeqTaken, now
 from cilf.console.updates import CHANGES, FORGET, MERGE, UPDATE, require_unchanging
 from cilf.core.names import normalize_name
+from cilf.core.validation import FEWEST_CLASSES
 from cilf.errors import BadInput
-from cilf.learners.editable import FEWEST_CLASSES
 
 RENAME = "rename"  # an event of the model
 UNNAMED = "reopen"  # the verb that clusters lose their names by

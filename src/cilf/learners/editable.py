@@ -10,10 +10,10 @@ import numpy as np
 
 from cilf.core import Label, validation
 from cilf.core.types import Array, Ints
+from cilf.core.validation import FEWEST_CLASSES
 from cilf.errors import BadInput
 from cilf.learners.base import Learner
 
-FEWEST_CLASSES = 2
 LEAVES = -1  # the new position of a class that is forgotten
 
 

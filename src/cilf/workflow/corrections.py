@@ -16,8 +16,9 @@ import numpy as np
 
 from cilf.core.notices import warn_once
 from cilf.core.types import Array, Ints
+from cilf.core.validation import FEWEST_CLASSES
 from cilf.learners import Learner
-from cilf.learners.editable import FEWEST_CLASSES, EditableLearner
+from cilf.learners.editable import EditableLearner
 from cilf.workflow.ledger import Answer, LabelledInstances, Ledger, hash_instances
 
 

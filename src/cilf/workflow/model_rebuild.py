@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cilf.core.types import Array
+from cilf.core.validation import FEWEST_CLASSES
 from cilf.data import Dataset
 from cilf.errors import BadInput
 from cilf.learners import Learner
-from cilf.learners.editable import FEWEST_CLASSES
 from cilf.workflow.input_data import read_labelled
 from cilf.workflow.ledger import Answer, Ledger, hash_instances
 from cilf.workflow.versions import REBUILD, UPDATE, Event, ModelFolder
