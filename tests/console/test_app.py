@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from fastapi.testclient import TestClient
 
@@ -41,3 +44,9 @@ def test_answers_repeat_little_of_a_request(client: TestClient) -> None:
     long = client.post("/api/windows/1/name", json={"clusters": "many" * 10_000, "name": "cow"})
     assert long.status_code == 422
     assert len(long.content) < 1000
+
+
+def test_the_server_loads_no_learner() -> None:
+    """The worker learns; the server starts at once and stays small."""
+    code = "import sys, cilf.console.app; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -212,9 +212,10 @@ def test_an_update_that_was_killed_after_the_version_was_written(
 
 def test_a_job_of_another_store_is_another_job(desk: Desk, tmp_path: Path) -> None:
     """Two stores count their jobs alike: the update of one is not the update of the other."""
-    new = write_points(tmp_path / "new.csv", {"left": 20, "right": 20, "up": 40}, 1)
     for folder, version in ((tmp_path / "one", 2), (tmp_path / "two", 3)):
         folder.mkdir()
+        points = {"left": 20, "right": 20, "up": 40}
+        new = write_points(folder / "new.csv", points, seed=version)
         other = Desk(folder, desk.model)
         window = other.console.add_window(str(new)).id
         other.work()

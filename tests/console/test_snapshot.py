@@ -17,6 +17,7 @@ def make_findings(X: np.ndarray, n_known: int) -> Any:
         label=np.full(n, "cat"),
         novelty=np.zeros(n, dtype=np.float32),
         cluster=np.where(np.arange(n) < n_known, -1, 0),
+        source=np.where(np.arange(n) < 1, "person", "model"),
     )
     embedding = np.random.default_rng(0).normal(size=(n, 3)).astype(np.float32)
     return SimpleNamespace(
@@ -36,6 +37,7 @@ def test_forms(tmp_path: Path, X: np.ndarray, form: str) -> None:
     gallery = snapshot.build_gallery(tmp_path, make_findings(X, n_known=6))
     assert gallery.form == form
     assert gallery.thumb(11)
+    assert gallery.source[:2].tolist() == ["person", "model"]
 
 
 def test_a_large_window_is_mapped_by_some_of_its_instances(

@@ -18,6 +18,7 @@ from cilf.core.extras import ENCODERS
 from cilf.core.types import Array, Floats, Ints
 from cilf.errors import BadConfig, BadInput
 from cilf.learners import IForest, Joint, Learner, base
+from cilf.learners.editable import EditableLearner
 from cilf.nn import image_models, pretrained
 from cilf.nn.pretrained import Extractor
 from cilf.nn.training import Training
@@ -83,6 +84,17 @@ def test_a_learner_of_texts_goes_through_its_life_and_continues_after_loading(
         each.update(words("d"), ["d"] * 12)
     assert np.array_equal(loaded.embed(window), learner.embed(window))
     assert loaded.predict(words("d", 5, seed=2)).tolist() == ["d"] * 5
+
+
+@pytest.mark.parametrize("learner", [CILF(**QUICK), Joint(**QUICK), IForest(n_estimators=20)])
+def test_labels_of_texts_are_taken_back(learner: Learner, letters: Letters) -> None:
+    learner = copy.deepcopy(learner).fit(*KNOWN).update(words("c"), ["c"] * 12)
+    assert isinstance(learner, EditableLearner)
+    learner.retract(words("c")[:5], ["c"] * 5)
+    kept = learner.remembered()
+    assert kept is not None
+    assert kept.y.tolist().count("c") == 7
+    assert learner.forget("c").predict(words("b", 5, seed=2)).tolist() == ["b"] * 5
 
 
 def test_every_text_is_looked_at_once(letters: Letters) -> None:

@@ -2,11 +2,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cilf import workflow
+from cilf.core import Detection
 from cilf.errors import BadInput
 from cilf.workflow import Findings
+from cilf.workflow.detection import apply_answers
 from cilf.workflow.findings_writer import hold_findings
 
 
@@ -53,3 +56,23 @@ def test_nothing_new_is_fine(points: Path) -> None:
     found = workflow.detect("model", "same.csv", "same", n_novel=0)
     assert found.assignments.cluster_sizes == []
     assert (points / "same/clusters.csv").read_text().count("\n") == 1
+
+
+def test_a_cluster_that_a_person_has_labelled_is_no_cluster() -> None:
+    found = Detection(
+        novelty=np.arange(6, dtype=np.float32),
+        label=np.array(["cat"] * 6),
+        cluster=np.array([-1, 0, 0, 1, 1, 2]),
+        n_novel=3,
+        curve={},
+        embedding=np.zeros((6, 1)),
+        count_probability={3: 0.6, 2: 0.3, 0: 0.1},
+        novelty_p=np.full(6, 0.01, dtype=np.float32),
+    )
+    seen = apply_answers(found, ["dog", "a long name", "dog", None, "cat", None])
+    assert seen.label.tolist() == ["dog", "a long name", "dog", "cat", "cat", "cat"]
+    assert seen.cluster.tolist() == [-1, -1, -1, 0, -1, 1]
+    assert seen.n_novel == 2
+    assert dict(seen.count_probability) == pytest.approx({2: 0.6, 1: 0.3, 0: 0.1})
+    assert seen.novelty_p.tolist() == pytest.approx([1, 1, 1, 0.01, 1, 0.01])
+    assert apply_answers(found, [None] * 6) is found

@@ -10,7 +10,16 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, File, Form, Path, Query, Request, UploadFile
 from fastapi.responses import Response
 
-from cilf.console import bodies, import_export, overview, updates, uploads, window_view
+from cilf.console import (
+    bodies,
+    class_edits,
+    import_export,
+    overview,
+    updates,
+    uploads,
+    window_edits,
+    window_view,
+)
 from cilf.console.bodies import ChangeResponse, EventResponse, JobResponse
 from cilf.console.gallery import TEXTS
 from cilf.console.service import Console, NotFound
@@ -59,7 +68,10 @@ def _add_windows(api: APIRouter, console: Console) -> None:
     @api.get("/windows", tags=["windows"])
     def list_windows() -> list[dict[str, Any]]:
         """All windows, in the order they came."""
-        return [window_json(row) for row in console.store.windows()]
+        archived = console.store.archived_windows()
+        return [
+            window_json(row) | {"archived": row.id in archived} for row in console.store.windows()
+        ]
 
     @api.post("/windows", tags=["windows"], status_code=201)
     def add_window(body: bodies.WindowBody) -> dict[str, Any]:
@@ -74,7 +86,7 @@ def _add_windows(api: APIRouter, console: Console) -> None:
     ) -> dict[str, Any]:
         """Detect novel classes in uploaded files."""
         console.require_model()
-        folder = console.store.folder / uploads.FOLDER / uuid.uuid4().hex
+        folder = console.store.folder / uploads.UPLOADS / uuid.uuid4().hex
         path = uploads.save([(file.filename or "", file.file) for file in files], folder)
         if not name:
             is_one = len(files) == 1
@@ -93,10 +105,28 @@ def _add_windows(api: APIRouter, console: Console) -> None:
         console.set_budget(window, body.budget)
         return window_json(console.window(window))
 
-    @api.post("/windows/{window}/again", tags=["windows"], status_code=201)
-    def detect_again(window: Window) -> dict[str, Any]:
-        """Detect in the same data with the current model. The result is a new window."""
-        return window_json(console.detect_again(window))
+    @api.post("/windows/{window}/again", tags=["windows"], status_code=202)
+    def detect_again(window: Window, body: bodies.EditBody | None = None) -> dict[str, Any]:
+        """Detect again in the same data with the current model. Answers are carried over."""
+        person = "" if body is None else body.person
+        return window_json(console.detect_again(window, person))
+
+    @api.put("/windows/{window}/name", tags=["windows"])
+    def rename_window(window: Window, body: bodies.WindowNameBody) -> dict[str, Any]:
+        """Rename a window."""
+        return window_json(window_edits.rename_window(console, window, body.name, body.seen))
+
+    @api.put("/windows/{window}/archived", tags=["windows"])
+    def archive_window(window: Window, body: bodies.ArchiveBody) -> dict[str, Any]:
+        """Hide a window from the list, or show it again."""
+        row = window_edits.archive_window(console, window, body.archived)
+        return window_json(row) | {"archived": body.archived}
+
+    @api.post("/windows/{window}/delete", tags=["windows"])
+    def delete_window(window: Window, body: bodies.DeleteBody) -> dict[str, Any]:
+        """Delete a window, its history and its uploaded files for good."""
+        window_edits.delete_window(console, window, body.seen)
+        return {"deleted": window}
 
 
 # ----------------------------------------------------------------- view
@@ -175,13 +205,16 @@ def _add_instances(api: APIRouter, console: Console) -> None:
         response_class=Response,
         responses={200: {"content": {"image/png": {}}}},
     )
-    def get_thumb(window: Window, row: Row) -> Response:
+    def get_thumb(window: Window, row: Row, request: Request) -> Response:
         """The thumbnail of an instance."""
         gallery = console.open(window).gallery
         if row >= len(gallery.ids) or gallery.form == TEXTS:
             raise NotFound(f"row {row} has no picture.")
-        forever = {"Cache-Control": "private, max-age=31536000, immutable"}
-        return Response(gallery.thumb(row), media_type="image/png", headers=forever)
+        tag = f'"{gallery.folder.name}-{row}"'  # rows may differ if the window is detected again
+        headers = {"Cache-Control": "private, no-cache", "ETag": tag}
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        return Response(gallery.thumb(row), media_type="image/png", headers=headers)
 
 
 def _add_history(api: APIRouter, console: Console) -> None:
@@ -251,6 +284,22 @@ def _add_classes(api: APIRouter, console: Console) -> None:
     def undo_rename(body: bodies.EditBody) -> ChangeResponse:
         """Undo the last rename."""
         return change_response(console.undo_rename(body.person))
+
+    @api.post("/classes/merge", tags=["classes"], status_code=202)
+    def merge(body: bodies.MergeClassBody) -> JobResponse:
+        """Merge a class of the model into another one. A rollback undoes it."""
+        job = class_edits.start_merge(
+            console, body.name, body.into, seen=body.model_version, person=body.person
+        )
+        return JobResponse(job=job)
+
+    @api.post("/classes/forget", tags=["classes"], status_code=202)
+    def forget(body: bodies.ClassBody) -> JobResponse:
+        """Remove a class from the model. A rollback undoes it."""
+        job = class_edits.start_forget(
+            console, body.name, seen=body.model_version, person=body.person
+        )
+        return JobResponse(job=job)
 
 
 # ----------------------------------------------------------------- labels

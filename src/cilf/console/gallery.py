@@ -2,7 +2,7 @@
 
 ::
 
-    view.npz          identities, labels, novelty, clusters, places on the map
+    view.npz          identities, labels and their sources, novelty, clusters, places on the map
     embedding.npy     (n, d), memory-mapped: a page needs some rows only
     thumbs.bin        thumbnails as PNG one after another, or the beginnings of texts
     thumbs.npy        the end of each of them
@@ -56,6 +56,12 @@ class Gallery:
         return self._view["label"]
 
     @property
+    def source(self) -> Array:
+        """(n,) "person" if a person gave the label, else "model"."""
+        model = np.full(len(self.ids), "model")  # the only source in windows of an earlier cilf
+        return self._view.get("source", model)
+
+    @property
     def novelty(self) -> Floats:
         return self._view["novelty"]
 
@@ -103,6 +109,7 @@ def write_gallery(
     places: Floats,
     form: str,
     thumbs: list[bytes],
+    source: Array | None = None,
 ) -> Gallery:
     """Write the files of a window."""
     make_folder(folder)
@@ -112,7 +119,10 @@ def write_gallery(
     replace_file(folder / EMBEDDING, _npy(embedding.astype(np.float32)))
     replace_file(folder / FORM, json.dumps({"form": form}).encode())
     packed = io.BytesIO()
-    np.savez(packed, ids=ids, label=label, novelty=novelty, cluster=cluster, places=places)
+    source = np.full(len(ids), "model") if source is None else source
+    np.savez(
+        packed, ids=ids, label=label, novelty=novelty, cluster=cluster, places=places, source=source
+    )
     replace_file(folder / VIEW, packed.getvalue())
     return Gallery(folder)
 

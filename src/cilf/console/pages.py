@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, select_autoescape
 from starlette.exceptions import HTTPException
 
 import cilf
-from cilf.console import overview, updates, window_view
+from cilf.console import class_edits, overview, updates, window_view
 from cilf.console.bodies import LARGEST, Strategy, Text
 from cilf.console.classes import Classes
 from cilf.console.guard import LOGIN, Access, address_of
@@ -28,6 +28,7 @@ FILES = {  # the pages share the style sheet of the reports
     "report.css": (File(cilf.__file__).parent / "report" / "templates" / "style.css", "text/css"),
     "console.css": (HERE / "static" / "console.css", "text/css"),
     "console.js": (HERE / "static" / "console.js", "text/javascript"),
+    "edits.js": (HERE / "static" / "edits.js", "text/javascript"),
     "map.js": (HERE / "static" / "map.js", "text/javascript"),
 }
 PAGE_SIZE = 60  # instances
@@ -98,8 +99,11 @@ def _add_overview(app: FastAPI, console: Console, render: _Renderer) -> None:
             classes=overview.list_classes(console),
             version_of_names=console.classes().version,
             model=console.model(),
+            is_editable=class_edits.is_editable(console.model()),
+            sentences=[class_edits.describe_edits(event) for event in console.model()["events"]],
+            last_edit=class_edits.find_last_edit(console.model()),
             names={row.id: row.name for row in console.store.windows()},
-            problem=_find_rollback_problem(console),
+            problem=class_edits.find_problem(console),
         )
 
     @app.get("/stream", response_class=HTMLResponse, include_in_schema=False)
@@ -111,8 +115,10 @@ def _add_overview(app: FastAPI, console: Console, render: _Renderer) -> None:
 
 def _windows_values(console: Console) -> dict[str, Any]:
     rows, jobs = console.store.windows(), console.store.jobs()
+    archived = console.store.archived_windows()
     return {
-        "windows": list(reversed(rows)),
+        "windows": [row for row in reversed(rows) if row.id not in archived],
+        "archived": [row for row in reversed(rows) if row.id in archived],
         "jobs": {job.window: job for job in jobs if job.status in (QUEUED, RUNNING)},
         "named": {row.id: console.count_named(row.id) for row in rows if row.status == DONE},
         "model": console.model(),
@@ -234,6 +240,8 @@ def _window_values(console: Console, window: int) -> dict[str, Any]:
 def _find_notices(console: Console, window: int) -> list[str]:
     """The notices of the detection, for example about files that cannot be read."""
     jobs = [job for job in console.store.jobs(window=window) if job.kind == "detect"]
+    if jobs and jobs[-1].status == FAILED:
+        return [f"The window could not be detected again: {jobs[-1].problem}"]
     return list((jobs[-1].result or {}).get("notices", ())) if jobs else []
 
 

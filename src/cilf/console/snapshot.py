@@ -36,6 +36,7 @@ def build_gallery(folder: Path, findings: Findings) -> Gallery:
         places=_places(findings.embedding, found.cluster),
         form=form,
         thumbs=thumbs,
+        source=found.source,
     )
 
 

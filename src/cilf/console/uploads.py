@@ -23,7 +23,7 @@ from cilf.data.readers import read_table, suffixes
 from cilf.data.table_files import open_parquet
 from cilf.errors import BadInput
 
-FOLDER = "uploads"  # in the store
+UPLOADS = "uploads"  # folder of the store
 MEGA = 1 << 20
 MAX_BYTES = 512 * MEGA  # of all files, compressed
 MAX_UNPACKED = 2048 * MEGA  # of all files, unpacked

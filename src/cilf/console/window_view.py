@@ -100,6 +100,7 @@ def describe_instances(
             "cluster": None if cluster_of[row] == KNOWN else int(cluster_of[row]) + 1,
             "nearest": classes.display_label(str(gallery.label[row])),
             "novelty": round(float(gallery.novelty[row]), 6),
+            "source": str(gallery.source[row]),
             "text": gallery.excerpt(row),
         }
         for row in rows

@@ -40,6 +40,7 @@ from cilf.workflow.findings import (
     FORMAT,
     HEAD,
     KEPT,
+    MODEL,
     ROWS,
     Assignments,
     Findings,
@@ -47,7 +48,7 @@ from cilf.workflow.findings import (
     sheet_name,
 )
 
-COLUMNS = ("identity", "label", "novelty", "novelty_p", "cluster", "name")
+COLUMNS = ("identity", "label", "source", "novelty", "novelty_p", "cluster", "name")
 CLUSTER_COLUMNS = ("cluster", "instances", "looks_like", "sheet", "name")
 MOST_SHOWN = 40  # members of a cluster on its sheet
 SHEET_SIDE = 96  # pixels of an image on a sheet
@@ -69,15 +70,23 @@ def _name_pending(out: Path) -> Path:
 
 
 def write_findings(
-    out: Path, about: dict[str, Any], instances: Instances, detection: Detection
+    out: Path,
+    about: dict[str, Any],
+    instances: Instances,
+    detection: Detection,
+    source: Array | None = None,
 ) -> Findings:
-    """Write a findings folder, which appears whole or not at all; call it in ``hold_findings``."""
+    """Write a findings folder, which appears whole or not at all; call it in ``hold_findings``.
+
+    ``source`` says who gave the label of each instance; None is the model in all cases.
+    """
     assignments = Assignments(
         ids=escape_ids(instances.ids),
         label=detection.label.astype(str),
         novelty=detection.novelty.astype(np.float32),
         novelty_p=detection.novelty_p.astype(np.float32),
         cluster=detection.cluster.astype(np.int64),
+        source=np.full(len(instances), MODEL) if source is None else source,
     )
     pending = _name_pending(out)
     try:
@@ -156,7 +165,8 @@ def _list_rows(assignments: Assignments) -> Iterator[tuple[str, ...]]:
         label = "" if new else str(assignments.label[row])
         cluster = str(assignments.cluster[row] + 1) if new else ""
         scores = (f"{each[row]:.4g}" for each in (assignments.novelty, assignments.novelty_p))
-        yield str(assignments.ids[row]), label, *scores, cluster, ""
+        source = str(assignments.source[row])
+        yield str(assignments.ids[row]), label, source, *scores, cluster, ""
 
 
 def _describe_cluster(folder: Path, assignments: Assignments, cluster: int) -> tuple[str, ...]:

@@ -12,10 +12,12 @@ import numpy as np
 
 from cilf.core.names import require_distinct
 from cilf.core.types import Array
+from cilf.data import Dataset
 from cilf.errors import BadInput
 from cilf.learners import make
 from cilf.workflow.comparison import Score
 from cilf.workflow.input_data import read_labelled
+from cilf.workflow.ledger import LabelledInstances
 from cilf.workflow.prediction import count_labels
 from cilf.workflow.versions import FIT, Event, ModelFolder
 
@@ -71,6 +73,7 @@ def fit(
     accuracy = _score_classes(dataset.test.y, made.predict(dataset.test.X))
     about = {
         "data": str(data),
+        "loading": dict(loading or {}),
         "learner": made.name,
         "n_labels": len(dataset.train),
         "labels": count_labels(dataset.train.y.tolist()),
@@ -81,9 +84,14 @@ def fit(
     }
     with model.lock():
         _require_new(model, again)
-        labels = dict(zip(dataset.train.ids.tolist(), dataset.train.y.tolist(), strict=True))
-        event = model.add(made, FIT, about, labels)
+        event = model.add(made, FIT, about, label_training_data(dataset))
     return FitResult(event, len(dataset.train), accuracy)
+
+
+def label_training_data(dataset: Dataset) -> LabelledInstances:
+    """The training instances of a data set with their labels."""
+    ids = [str(identity) for identity in dataset.train.ids.tolist()]
+    return LabelledInstances(dataset.train.X, ids, dataset.train.y.tolist())
 
 
 def _require_new(model: ModelFolder, again: bool) -> None:
