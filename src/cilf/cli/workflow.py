@@ -175,6 +175,7 @@ def update(
     from cilf import workflow
 
     limit = select_given(tolerance=tolerance)
+    workflow.ModelFolder.open(model)
     try:
         with terminal.show_progress():
             about, named = workflow.read_labels(labels, findings)

@@ -11,13 +11,22 @@ from functools import partial
 from pathlib import Path
 
 from cilf.core import validation
-from cilf.data import hub, named, paths
+from cilf.core.files import describe_missing
+from cilf.data import hub, named, paths, readers
 from cilf.data.dataset import Dataset, Instances, Split
 from cilf.data.digits import load_digits
 from cilf.data.options import Options
-from cilf.errors import BadConfig
+from cilf.errors import BadConfig, BadInput
 
-__all__ = ["DATASETS", "Dataset", "Instances", "Split", "load_dataset", "load_instances"]
+__all__ = [
+    "DATASETS",
+    "Dataset",
+    "Instances",
+    "Split",
+    "load_dataset",
+    "load_instances",
+    "require_dataset",
+]
 
 DATASETS: dict[str, Callable[[], Dataset]] = {"digits": load_digits} | {
     name: partial(named.load_named, name) for name in named.ORIGINALS
@@ -52,18 +61,33 @@ def load_dataset(
         label=label, column=column, size=size, skip_bad=skip_bad, test_share=test_share
     )
     text = str(name)
+    require_dataset(text)
     if text.startswith(hub.PREFIX):
         return hub.read_hub(text, options)
-    if text not in DATASETS and paths.looks_like_path(text):
+    if text not in DATASETS:
         return paths.read_dataset(Path(text).expanduser(), options)
     return _load_named(text, options)
 
 
+def require_dataset(name: str) -> None:
+    """Refuse what is no name of a data set and no path of data, before anything is read."""
+    if name in DATASETS or name.startswith(hub.PREFIX):
+        return
+    if paths.looks_like_path(name):
+        readers.find_reader(Path(name).expanduser())
+        return
+    missing, known = describe_missing(Path(name)), ", ".join(DATASETS)
+    if near := validation.find_nearest(name, DATASETS):
+        raise BadConfig(
+            f"unknown data set {name!r}: did you mean {near!r}? Known: {known}. And {missing}."
+        )
+    raise BadInput(
+        f"{missing}, and no data set has that name: give the path of your data, a data set "
+        f"({known}), or hf:ID for one of the hub."
+    )
+
+
 def _load_named(name: str, options: Options) -> Dataset:
-    try:
-        validation.one_of("data set", name, DATASETS)
-    except BadConfig as unknown:
-        raise BadConfig(f"{unknown} Or give hf:ID, or the path of a folder or file.") from None
     if options != Options():
         raise BadConfig(
             f"{name} takes no options: label, column, size, skip_bad and test_share are for data "

@@ -22,9 +22,13 @@ def lies_inside(out: Path, data: str) -> bool:
 
 
 def looks_like_path(text: str) -> bool:
-    """Whether a text is meant as a path, whether or not something lies there."""
-    is_path = "/" in text or "\\" in text or suffix_of(Path(text)) in suffixes()
-    return is_path or (text != "" and _exists(Path(text)))
+    """Whether a text is meant as a path, whether or not something lies there.
+
+    >>> [looks_like_path(text) for text in ("photos/", "~me", "rows.csv", "notes.txt", "mnist")]
+    [True, True, True, True, False]
+    """
+    has_mark = "/" in text or "\\" in text or text.startswith((".", "~"))
+    return has_mark or Path(text).suffix != "" or (text != "" and _exists(Path(text)))
 
 
 def plain_name(path: Path) -> str:

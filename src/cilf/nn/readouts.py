@@ -12,8 +12,6 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 import torch
-from scipy.optimize import minimize
-from scipy.special import logsumexp
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -201,6 +199,9 @@ def weigh_scores(scores: Sequence[Tensor], labels: Tensor) -> list[float]:
     logarithms have a standard normal prior, for scores in units of their deviation between
     classes. So all readouts count alike if there are few labels.
     """
+    from scipy.optimize import minimize  # a quarter of a second to import
+    from scipy.special import logsumexp
+
     raw = np.stack([score.cpu().numpy().astype(np.float64) for score in scores])  # (r, n, c)
     units = raw.std(2).mean(1)
     units[units == 0] = 1.0

@@ -5,8 +5,9 @@ which a person names clusters. ``update`` learns these names. ``predict`` uses t
 keeps every version (:class:`ModelFolder`), findings keep the instances (:class:`Findings`).
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from cilf.core.lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from cilf.workflow.detection import detect
@@ -36,15 +37,23 @@ __all__ = [
     "update",
 ]
 
-_HOMES = (
-    "detection", "findings", "labels", "model_fit", "model_summary", "model_update", "prediction",
-    "versions",
-)  # fmt: skip
-
-
-def __getattr__(name: str) -> Any:
-    """Import a module on first use, because torch takes seconds to load."""
-    if name not in __all__:
-        raise AttributeError(f"module 'cilf.workflow' has no attribute {name!r}")
-    homes = (import_module(f"cilf.workflow.{home}") for home in _HOMES)
-    return next(getattr(home, name) for home in homes if hasattr(home, name))
+__getattr__ = lazy_attributes(
+    __name__,
+    {
+        "Event": "versions",
+        "Findings": "findings",
+        "FitResult": "model_fit",
+        "ModelFolder": "versions",
+        "ModelSummary": "model_summary",
+        "Predictions": "prediction",
+        "UpdateResult": "model_update",
+        "WouldForget": "model_update",
+        "describe": "model_summary",
+        "detect": "detection",
+        "fit": "model_fit",
+        "load_model": "versions",
+        "predict": "prediction",
+        "read_labels": "labels",
+        "update": "model_update",
+    },
+)

@@ -40,16 +40,18 @@ def detect(
     """
     _require_room(Path(out), overwrite)
     loaded = load_model(model)
-    instances = _drop_seen(read_new(data, loaded, column=column, skip_bad=skip_bad), seen, data)
+    earlier = [Findings.open(path) for path in seen]
+    instances = read_new(data, loaded, column=column, skip_bad=skip_bad)
+    instances = _drop_seen(instances, earlier, data)
     detection = loaded.learner.detect(instances.X, n_novel)
     about = {"model_id": loaded.id, "version": loaded.version, "data": str(data)}
     return write_findings(Path(out), about, instances, detection)
 
 
-def _drop_seen(instances: Instances, seen: Sequence[str | Path], data: str | Path) -> Instances:
+def _drop_seen(instances: Instances, seen: Sequence[Findings], data: str | Path) -> Instances:
     if not seen:
         return instances
-    before = np.concatenate([Findings.open(path).assignments.ids for path in seen])
+    before = np.concatenate([findings.assignments.ids for findings in seen])
     fresh = ~np.isin(escape_ids(instances.ids), before)
     if not fresh.any():
         raise BadInput(

@@ -26,6 +26,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from cilf.core.files import describe_missing
 from cilf.core.types import Array, Floats, Ints
 from cilf.errors import BadInput
 
@@ -75,7 +76,9 @@ class Findings:
         """Open the findings in a folder; a folder without findings is refused."""
         findings = cls(path)
         if not findings.exists():
-            raise BadInput(f"{path} holds no findings: name a folder that 'cilf detect' wrote.")
+            missing = describe_missing(findings.path, "folder")
+            what = f"{path} holds no findings" if findings.path.exists() else missing
+            raise BadInput(f"{what}: name a findings folder, which 'cilf detect' writes.")
         version = findings.about.get("format")
         if version != FORMAT:
             raise BadInput(

@@ -29,7 +29,7 @@ def read_new(
 ) -> Instances:
     """Read new instances in the form of the model: images of its size, columns of its names."""
     path = Path(data).expanduser()
-    shape = model.learner.instance_shape
+    shape = model.instance_shape
     options = find_reader(path).options
     columns = list(model.columns) if "columns" in options else []
     if column is None and len(columns) == 1:

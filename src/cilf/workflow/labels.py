@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cilf.core.files import describe_missing
 from cilf.core.names import check_name, normalize_name
 from cilf.core.notices import warn_once
 from cilf.data.spreadsheets import Row, Sheet, read_sheet
@@ -64,7 +65,7 @@ def _find_folder(path: Path, findings: str | Path | None) -> Path:
     if findings is not None:
         return Path(findings).expanduser()
     if not path.exists():
-        raise BadInput(f"{path} is not there: name a findings folder, or a table of labels.")
+        raise BadInput(f"{describe_missing(path)}: name a findings folder, or a table of labels.")
     folder = path if path.is_dir() else path.parent
     if path.is_file() and not (folder / HEAD).is_file():
         raise BadInput(

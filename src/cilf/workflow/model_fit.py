@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from cilf.core.types import Array
+from cilf.data import require_dataset
 from cilf.errors import BadInput
-from cilf.learners import make
+from cilf.learners import make, require_learner
 from cilf.workflow.comparison import Score
 from cilf.workflow.input_data import read_labelled
 from cilf.workflow.prediction import count_labels
@@ -62,6 +63,8 @@ def fit(
     """
     model = ModelFolder(out)
     _require_new(model, again)
+    require_learner(learner)
+    require_dataset(data)
     made = make(learner, **(parameters or {}))
     dataset = read_labelled(data, loading or {})
     made.fit(*dataset.train)

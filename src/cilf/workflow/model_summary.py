@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cilf.learners import Learner
 from cilf.workflow.versions import Event, ModelFolder
+
+if TYPE_CHECKING:
+    from cilf.learners import Learner
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from cilf.core.notices import warn_once
 from cilf.core.types import Array
 from cilf.data import Instances
 from cilf.errors import BadInput
-from cilf.learners import Learner
 from cilf.workflow.comparison import (
     ClassChange,
     explain_refusal,
@@ -27,6 +26,9 @@ from cilf.workflow.comparison import (
 from cilf.workflow.findings import Findings
 from cilf.workflow.prediction import count_labels
 from cilf.workflow.versions import UPDATE, Event, ModelFolder, combine_renames
+
+if TYPE_CHECKING:
+    from cilf.learners import Learner
 
 TOLERANCE = 0.05  # accuracy that known classes may lose on average
 MOST_LISTED = 3
