@@ -41,6 +41,8 @@ def test_a_table_reads_the_same_whoever_saved_it(tmp_path: Path, content: bytes)
 def test_lines_are_counted_as_an_editor_does(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a\n\nx\n")
     assert read_sheet(tmp_path / "t.csv").rows == [Row(3, {"a": "x"})]
+    (tmp_path / "t.csv").write_text('a\n"two\nlines"\nx\n')
+    assert [row.line for row in read_sheet(tmp_path / "t.csv").rows] == [2, 4]
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_the_key_is_another_when_the_file_is(tmp_path: Path) -> None:
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    assert "t.csv is not there: give a folder or a file" in refused(tmp_path / "t.csv")
+    assert "there is no folder or file" in refused(tmp_path / "t.csv")
     assert "holds no table: name a file with .csv, .tsv, .parquet" in refused(tmp_path)
     assert "t.xlsx has no suffix that can be read" in refused(tmp_path / "t.xlsx", "")
     assert "t.csv cannot be read (Empty CSV file): repair" in refused(tmp_path / "t.csv", "")
@@ -209,3 +209,13 @@ def test_string_views_are_texts(tmp_path: Path) -> None:
     texts = pa.array(["one", "two"] * 4, type=pa.string_view())
     pq.write_table(pa.table({"text": texts, "label": [0, 1] * 4}), path)
     assert dataset(path).train.X.dtype == object
+
+
+def test_rows_are_named_by_their_lines_in_the_file(tmp_path: Path) -> None:
+    written = 'sep=;\n\ntext;label\n"two\nlines";a\n\n;b\nlast;a\n'
+    message = refused(tmp_path / "t.csv", written)
+    assert "1 of 3 rows cannot be used: line 7 (column 'text' holds no text)" in message
+    assert written.splitlines()[7 - 1] == ";b"
+    written = '{"text": "one", "label": "a"}\n\n{"text": "", "label": "b"}\n'
+    message = refused(tmp_path / "t.jsonl", written)
+    assert "1 of 2 rows cannot be used: line 3 (column 'text' holds no text)" in message

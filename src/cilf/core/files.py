@@ -39,13 +39,15 @@ def explain_write_errors(place: Path) -> Iterator[None]:
         ) from error
 
 
-def describe_missing(path: Path, kind: str = "folder or file") -> str:
+def describe_missing(typed: str | Path, kind: str = "folder or file") -> str:
     """Say that nothing lies under a path, with the name beside it that is most like it.
 
-    >>> describe_missing(Path("no such place") / "photos")
+    >>> describe_missing("no such place/photos")
     'there is no folder or file no such place/photos'
     """
-    near: list[str] = []
+    if not str(typed):
+        return f"there is no {kind} without a name"
+    path, near = Path(typed), list[str]()
     with suppress(OSError):  # the folder above is not there, or may not be read
         near = difflib.get_close_matches(path.name, [p.name for p in path.parent.iterdir()], n=1)
     hint = f" (did you mean {path.with_name(near[0])}?)" if near else ""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cilf.core import validation
 from cilf.core.files import describe_missing
-from cilf.data import hub, named, paths, readers
+from cilf.data import hub, named, paths
 from cilf.data.dataset import Dataset, Instances, Split
 from cilf.data.digits import load_digits
 from cilf.data.options import Options
@@ -74,9 +74,9 @@ def require_dataset(name: str) -> None:
     if name in DATASETS or name.startswith(hub.PREFIX):
         return
     if paths.looks_like_path(name):
-        readers.find_reader(Path(name).expanduser())
+        paths.require_data(Path(name).expanduser())
         return
-    missing, known = describe_missing(Path(name)), ", ".join(DATASETS)
+    missing, known = describe_missing(name), ", ".join(DATASETS)
     if near := validation.find_nearest(name, DATASETS):
         raise BadConfig(
             f"unknown data set {name!r}: did you mean {near!r}? Known: {known}. And {missing}."

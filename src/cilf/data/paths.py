@@ -51,6 +51,12 @@ def _exists(path: Path) -> bool:
         return False
 
 
+def require_data(path: Path) -> None:
+    """Refuse a path where nothing lies, or nothing that can be read."""
+    with _report_os_errors(path):
+        find_reader(path)
+
+
 def read_dataset(path: Path, options: Options) -> Dataset:
     """Read labelled data; see ``READERS`` for the formats."""
     with _report_os_errors(path):

@@ -18,7 +18,7 @@ BYTE_ORDER_MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"  # tells spreadsheets that a f
 class Row(NamedTuple):
     """A line that is not empty."""
 
-    line: int  # counted from 1
+    line: int  # in which it begins, counted from 1
     cells: dict[str, str]  # column -> text without surrounding blanks
 
 
@@ -85,8 +85,12 @@ def _decode(content: bytes, encoding: str, path: Path) -> str:
 
 def _split_lines(path: Path, text: str, delimiter: str) -> list[tuple[int, list[str]]]:
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    lines, last = [], 0
     try:
-        return [(reader.line_num, [cell.strip() for cell in cells]) for cells in reader]
+        for cells in reader:  # a cell in quotes may span several lines
+            lines.append((last + 1, [cell.strip() for cell in cells]))
+            last = reader.line_num
+        return lines
     except csv.Error as error:
         raise BadInput(
             f"{path} is no table ({error}, line {reader.line_num}): repair it."

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from cilf.core.cache import fingerprint
 from cilf.data.columns import Feature, Kind, Table, arrow
-from cilf.data.csv_dialect import detect_dialect
+from cilf.data.csv_dialect import Dialect, detect_dialect
 from cilf.errors import BadInput
 
 ROWS_PER_BATCH = 512
@@ -43,34 +46,49 @@ def read_tsv(path: Path) -> Table:
 
 
 def _read_delimited(path: Path, delimiter: str) -> Table:
-    csv = arrow("pyarrow.csv")
+    reader = arrow("pyarrow.csv")
     with _report_errors(path):
         with arrow().input_stream(path) as file:
             dialect = detect_dialect(file.read(BYTES_FOR_DIALECT), default=delimiter)
-        parsing = csv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True)
-        reading = csv.ReadOptions(
+        parsing = reader.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True)
+        reading = reader.ReadOptions(
             block_size=BLOCK,
             encoding=dialect.encoding.removesuffix("-sig"),  # pyarrow skips the mark by itself
             skip_rows=dialect.n_skipped,
         )
-        guessing = csv.ConvertOptions(decimal_point=dialect.decimal_point)
-        content = csv.read_csv(
+        guessing = reader.ConvertOptions(decimal_point=dialect.decimal_point)
+        content = reader.read_csv(
             path, parse_options=parsing, read_options=reading, convert_options=guessing
         )
         _check_header(path, content.schema.names)
         _check_encoding(path, content.schema)
 
     def read_as_text(column: str) -> list[str]:
-        strings = csv.ConvertOptions(
+        strings = reader.ConvertOptions(
             include_columns=[column], column_types={column: arrow().string()}
         )
-        again = csv.read_csv(
+        again = reader.read_csv(
             path, parse_options=parsing, read_options=reading, convert_options=strings
         )
         values: list[str] = again.column(0).to_pylist()
         return values
 
-    return _make_table(path, content, read_as_text)
+    return replace(
+        _make_table(path, content, read_as_text), lines=lambda: _find_lines(path, dialect)
+    )
+
+
+def _find_lines(path: Path, dialect: Dialect) -> list[int]:
+    """The line in which each row begins; a cell in quotes may span several lines."""
+    with arrow().input_stream(path) as file:
+        text = file.read().decode(dialect.encoding, errors="replace")
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=dialect.delimiter)
+    starts, after = [], 0
+    for cells in reader:
+        if cells and after >= dialect.n_skipped:  # empty lines are no rows
+            starts.append(after + 1)
+        after = reader.line_num
+    return starts[1:]  # without the header
 
 
 def _check_header(path: Path, names: Sequence[str]) -> None:
@@ -101,7 +119,13 @@ def read_json_lines(path: Path) -> Table:
     lines = arrow("pyarrow.json")
     with _report_errors(path):
         content = lines.read_json(path, read_options=lines.ReadOptions(block_size=BLOCK))
-        return _make_table(path, content)
+        return replace(_make_table(path, content), lines=lambda: _find_filled_lines(path))
+
+
+def _find_filled_lines(path: Path) -> list[int]:
+    with arrow().input_stream(path) as file:
+        written = file.read().splitlines()
+    return [number for number, line in enumerate(written, start=1) if line.strip()]
 
 
 def _make_table(

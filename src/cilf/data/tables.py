@@ -74,13 +74,13 @@ def to_dataset(name: str, train: Table, test: Table | None, options: Options) ->
     ids = make_identities(tables, roles)
     y, bad = read_labels(tables, str(roles.label))
     if roles.kind in ("image", "path"):
-        keep = select_usable(train.where, ids, bad, options)
+        keep = select_usable(tables, bad, options)
         in_test = _in_test(tables, roles, y, keep, options)
         images = _collect_images(tables, roles, ids, y, keep, in_test)
         return replace(decode_dataset(name, images, options), columns=roles.content)
     options.refuse("size", where=f"{train.where}, which holds no images")
     X, unusable = _arrays(tables, roles)
-    keep = select_usable(train.where, ids, unusable | bad, options)
+    keep = select_usable(tables, unusable | bad, options)
     in_test = _in_test(tables, roles, y, keep, options)
     train_rows, test_rows = keep & ~in_test, keep & in_test
     return Dataset(
@@ -101,7 +101,7 @@ def to_instances(table: Table, options: Options) -> Instances:
         return replace(decode_instances(images, options), columns=roles.content)
     options.refuse("size", where=f"{table.where}, which holds no images")
     X, bad = _arrays([table], roles)
-    keep = select_usable(table.where, ids, bad, options)
+    keep = select_usable([table], bad, options)
     return Instances(X[keep], ids[keep], roles.content)
 
 
