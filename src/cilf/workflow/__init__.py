@@ -1,8 +1,9 @@
 """The practitioner's loop on files: fit, detect, update, predict, and the versions of a model.
 
 ``fit`` makes a model folder. ``detect`` finds what is novel in new data and writes findings, in
-which a person names clusters. ``update`` learns these names. ``predict`` uses the model. A model
-keeps every version (:class:`ModelFolder`), findings keep the instances (:class:`Findings`).
+which a person names clusters, which ``split_cluster`` and ``merge_clusters`` change. ``update``
+learns these names. ``predict`` uses the model. A model keeps every version (:class:`ModelFolder`),
+findings keep the instances (:class:`Findings`).
 """
 
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from cilf.core.lazy import lazy_attributes
 
 if TYPE_CHECKING:
+    from cilf.workflow.cluster_edit import merge_clusters, split_cluster
     from cilf.workflow.detection import detect
     from cilf.workflow.findings import Findings
     from cilf.workflow.labels import read_labels
@@ -32,8 +34,10 @@ __all__ = [
     "detect",
     "fit",
     "load_model",
+    "merge_clusters",
     "predict",
     "read_labels",
+    "split_cluster",
     "update",
 ]
 
@@ -52,8 +56,10 @@ __getattr__ = lazy_attributes(
         "detect": "detection",
         "fit": "model_fit",
         "load_model": "versions",
+        "merge_clusters": "cluster_edit",
         "predict": "prediction",
         "read_labels": "labels",
+        "split_cluster": "cluster_edit",
         "update": "model_update",
     },
 )

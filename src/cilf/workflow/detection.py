@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cilf.core import Detection
 from cilf.data import Instances
 from cilf.errors import BadInput
+from cilf.report.unusual_values import KnownValues, summarize_known
 from cilf.workflow.findings import Findings
 from cilf.workflow.findings_writer import escape_ids, write_findings
 from cilf.workflow.input_data import read_new
 from cilf.workflow.versions import load_model
+
+if TYPE_CHECKING:
+    from cilf.learners import Learner
 
 
 def detect(
@@ -45,7 +51,21 @@ def detect(
     instances = _drop_seen(instances, earlier, data)
     detection = loaded.learner.detect(instances.X, n_novel)
     about = {"model_id": loaded.id, "version": loaded.version, "data": str(data)}
-    return write_findings(Path(out), about, instances, detection)
+    known = _summarize_known(loaded.learner, instances, detection)
+    return write_findings(Path(out), about, instances, detection, known)
+
+
+def _summarize_known(
+    learner: Learner, instances: Instances, detection: Detection
+) -> KnownValues | None:
+    """The usual values of the known classes: in the memory, or in the data if there is none."""
+    if instances.X.ndim != 2:
+        return None
+    kept = learner.remembered()
+    if kept is not None and learner.frozen_network is None:
+        return summarize_known(kept.X, kept.y)
+    known = detection.cluster < 0
+    return summarize_known(instances.X[known], detection.label[known])
 
 
 def _drop_seen(instances: Instances, seen: Sequence[Findings], data: str | Path) -> Instances:
