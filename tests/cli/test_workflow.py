@@ -196,6 +196,25 @@ def test_json_is_the_only_thing_on_standard_output(vectors: Any) -> None:
     assert (back["model"], back["version"], back["before"]) == ("model", 1, 2)
 
 
+def test_clusters_are_split_and_merged(vectors: Any) -> None:
+    before = workflow.Findings.open("found").assignments.cluster_sizes
+    done = vectors("split", "found", "1", "--into", "3")
+    n = len(before)
+    assert f"found: cluster 1 is split into 1, {n + 1}, {n + 2}" in done.out
+    assert f"cluster {n + 2}" in done.out
+    merged = vectors("merge-clusters", "found", "1", str(n + 1), str(n + 2), "--json")
+    assert [cluster["instances"] for cluster in json.loads(merged.out)["clusters"]] == before
+    again = vectors("split", "found", "1").out
+    assert f"cluster 1 is split into 1, {n + 1}\n" in again
+    assert "clusters 1, 2 are merged into 1" in vectors("merge-clusters", "found", "2", "1").out
+
+
+def test_the_page_of_the_findings_is_named(vectors: Any) -> None:
+    found = vectors("detect", "model", "new.csv", "--out", "later")
+    assert "every member of every cluster: later/index.html" in found.out
+    assert Path("later/index.html").is_file()
+
+
 def test_history_says_what_classes_are_called_now(vectors: Any) -> None:
     name_all("cat")
     workflow.update("model", *workflow.read_labels("found"), renames={"ant": "emmet"})
@@ -228,6 +247,10 @@ def test_what_cannot_be_done_is_one_line_and_exit_code_2(vectors: Any) -> None:
         (("update", "model", "found/wrong.csv"), "it needs 'identity' and 'label'"),
         (("update", "model", "found/unknown.csv"), "'new.csv:99' in line 2"),
         (("update", "model", "found/right.csv", "--tolerance", "2"), "tolerance is 2.0"),
+        (("split", "found", "9"), "cluster is 9: the findings in found have clusters 1 to"),
+        (("split", "found", "1", "--into", "1"), "into is 1: give a whole number of at least 2"),
+        (("merge-clusters", "found", "1"), "clusters is [1]: name at least two different ones"),
+        (("merge-clusters", "model", "1", "2"), "model holds no findings"),
         (("rollback", "model"), "the first: there is no earlier one"),
         (("model", "found"), "found is no model"),
     ]:

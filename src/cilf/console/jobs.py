@@ -162,8 +162,9 @@ class Worker:
         self.store.change_window(row.id, status="running")
         started = time.monotonic()
         findings = workflow.detect(
-            self.model, row.source, folder / "findings", skip_bad=True, overwrite=True
-        )
+            self.model, row.source, folder / "findings",
+            skip_bad=True, overwrite=True, page=False,
+        )  # fmt: skip
         build_gallery(folder, findings)
         found = findings.assignments
         facts = {

@@ -33,6 +33,7 @@ def choose_content_columns(
 ) -> ContentColumns:
     """Choose the columns: none for images, and for vectors that come from no table.
 
+    >>> import numpy as np
     >>> X = np.zeros((3, 2))
     >>> choose_content_columns(X, ["size", "Label"], taken=["identity", "label"]).names
     ('size', 'Label (data)')

@@ -31,6 +31,7 @@ def detect(
     skip_bad: bool = False,
     seen: Sequence[str | Path] = (),
     overwrite: bool = False,
+    page: bool = True,
 ) -> Findings:
     """Detect what is known and what is novel in some data, and write the findings to a folder.
 
@@ -43,6 +44,7 @@ def detect(
         skip_bad: leave out instances that cannot be read instead of refusing the data.
         seen: earlier findings, whose instances are left out.
         overwrite: replace the findings that ``out`` holds.
+        page: write a page with every member of every cluster, ``index.html``.
     """
     _require_room(Path(out), overwrite)
     loaded = load_model(model)
@@ -52,7 +54,7 @@ def detect(
     detection = loaded.learner.detect(instances.X, n_novel)
     about = {"model_id": loaded.id, "version": loaded.version, "data": str(data)}
     known = _summarize_known(loaded.learner, instances, detection)
-    return write_findings(Path(out), about, instances, detection, known)
+    return write_findings(Path(out), about, instances, detection, known, page)
 
 
 def _summarize_known(

@@ -14,6 +14,7 @@ from cilf.core.files import make_folder, replace_file
 from cilf.core.notices import warn_once
 from cilf.core.progress import report
 from cilf.core.types import Array, Ints
+from cilf.data.pixels import Form, Unreadable, is_image, read_header, read_pixels, refuse_bombs
 from cilf.errors import BadConfig
 from cilf.evaluate.snapshot import thumbnails
 from cilf.report.findings_page import ClusterMembers, FindingsPage, Member
@@ -26,8 +27,8 @@ SMALL_SIDE = 64  # pixels; larger pictures are photographs, which JPEG makes sma
 QUALITY = 88
 LONGEST_TEXT = 5000  # characters
 MOST_VALUES = 6  # of an instance
-CHUNK = 256  # pictures that are scaled at once
-FORMS = {1: "texts", 2: "numbers"}  # by the number of axes
+FORMATS = {"png": "PNG", "jpg": "JPEG"}  # of pictures, by suffix
+FORM_OF_AXES = {1: "texts", 2: "numbers"}  # by the number of axes
 
 
 def write_page(
@@ -40,8 +41,9 @@ def write_page(
     columns: Sequence[str] = (),
     known: KnownValues | None = None,
     names: Mapping[int, str] | None = None,
+    originals: Path | None = None,
 ) -> None:
-    """Write the page, and its pictures if the folder lacks them.
+    """Write the page, and the pictures that the folder lacks.
 
     Args:
         folder: the findings folder.
@@ -52,9 +54,11 @@ def write_page(
         columns: the columns of the table that the instances come from.
         known: the usual values of the known classes, if the instances are rows of numbers.
         names: the names of clusters, by number from 0.
+        originals: the folder in which identities are paths of images; they are shown larger than
+            the model sees them.
     """
     try:
-        pictures = _write_pictures(folder, X, np.flatnonzero(assignments.cluster >= 0))
+        pictures = _write_pictures(folder, X, assignments, originals)
         clusters = [
             ClusterMembers(
                 number=cluster + 1,
@@ -67,7 +71,7 @@ def write_page(
             )
             for cluster in range(len(assignments.cluster_sizes))
         ]
-        form = FORMS.get(X.ndim, "images")
+        form = FORM_OF_AXES.get(X.ndim, "images")
         n_instances, counts = len(assignments.ids), assignments.known_counts
         page = FindingsPage(title, data, form, n_instances, counts, clusters)
         rendered = page.render()
@@ -111,29 +115,65 @@ def _shorten(text: str) -> str:
     return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}…"
 
 
-def _write_pictures(folder: Path, X: Array, rows: Ints) -> dict[int, str]:
-    """Write the picture of each row that has none yet; returns their paths in the folder."""
+def _write_pictures(
+    folder: Path, X: Array, assignments: Assignments, originals: Path | None
+) -> dict[int, str]:
+    """Write the picture of each novel instance that has none yet; returns their paths by row."""
     if X.ndim < 3:
         return {}
-    suffix = "png" if max(X.shape[1:3]) <= SMALL_SIDE else "jpg"
-    paths = {row: f"{PICTURES}/{row:06d}.{suffix}" for row in rows.tolist()}
-    missing = np.array([row for row in rows.tolist() if not (folder / paths[row]).is_file()], int)
-    if len(missing):
-        make_folder(folder / PICTURES)
-    step = CHUNK if X.dtype == np.uint8 else max(1, len(missing))
-    for start in range(0, len(missing), step):  # floats are scaled by the range of all of them
-        chunk = missing[start : start + step]
-        for row, picture in zip(
-            chunk.tolist(), thumbnails(X[chunk], largest=LARGEST_SIDE), strict=True
-        ):
-            (folder / paths[row]).write_bytes(_encode(picture, suffix))
-        report("pictures", start + len(chunk), len(missing))
+    make_folder(folder / PICTURES)
+    rows = np.flatnonzero(assignments.cluster >= 0).tolist()
+    paths: dict[int, str] = {}
+    scale = None if X.dtype == np.uint8 else (float(X.min()), float(X.max()))
+    with refuse_bombs():
+        for done, row in enumerate(rows, start=1):
+            paths[row] = _find_picture(folder, row) or _write_picture(
+                folder, row, _read_original(originals, assignments.ids[row]), X[row], scale
+            )
+            report("pictures", done, len(rows))
     return paths
+
+
+def _find_picture(folder: Path, row: int) -> str | None:
+    names = (f"{PICTURES}/{row:06d}.{suffix}" for suffix in FORMATS)
+    return next((name for name in names if (folder / name).is_file()), None)
+
+
+def _write_picture(
+    folder: Path, row: int, original: Array | None, x: Array, scale: tuple[float, float] | None
+) -> str:
+    picture = original if original is not None else _to_picture(x, scale)
+    suffix = "png" if max(picture.shape[:2]) <= SMALL_SIDE else "jpg"
+    name = f"{PICTURES}/{row:06d}.{suffix}"
+    (folder / name).write_bytes(_encode(picture, suffix))
+    return name
+
+
+def _read_original(folder: Path | None, identity: str) -> Array | None:
+    """Read the image that an identity names; None if it is not there any more."""
+    if folder is None or not is_image(Path(identity)) or not (folder / identity).is_file():
+        return None
+    header = read_header(folder / identity)
+    if isinstance(header, Unreadable):
+        return None
+    height, width = header.size
+    factor = min(1.0, LARGEST_SIDE / max(height, width))
+    size = max(1, round(height * factor)), max(1, round(width * factor))
+    pixels = read_pixels(folder / identity, Form(size, colour=not header.grey))
+    return None if isinstance(pixels, Unreadable) else pixels
+
+
+def _to_picture(x: Array, scale: tuple[float, float] | None) -> Array:
+    """An instance as the model sees it; numbers are scaled by the range of all instances."""
+    if scale is not None:
+        low, high = scale
+        x = np.round(255 * (x.astype(np.float64) - low) / max(high - low, 1e-12)).astype(np.uint8)
+    return np.asarray(thumbnails(x[None], largest=LARGEST_SIDE)[0])
 
 
 def _encode(picture: Array, suffix: str) -> bytes:
     image: Any = optional("PIL.Image", extra="report", purpose="pictures of findings")
     content = io.BytesIO()
-    kind = {"png": "PNG", "jpg": "JPEG"}[suffix]
-    image.fromarray(np.ascontiguousarray(picture)).save(content, format=kind, quality=QUALITY)
+    plain = image.fromarray(np.ascontiguousarray(picture))
+    plain.save(content, format=FORMATS[suffix], quality=QUALITY)
     return content.getvalue()

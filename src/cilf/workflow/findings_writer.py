@@ -62,6 +62,7 @@ class Content:
         assignments: the class or cluster of each instance.
         embedding: the embedding of each instance.
         known: the usual values of the known classes; None if instances are no rows of numbers.
+        has_page: whether there is a page with every member of every cluster.
     """
 
     X: Array
@@ -69,6 +70,7 @@ class Content:
     assignments: Assignments
     embedding: Floats
     known: KnownValues | None
+    has_page: bool
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ def write_findings(
     instances: Instances,
     detection: Detection,
     known: KnownValues | None = None,
+    page: bool = True,
 ) -> Findings:
     """Write a findings folder, which appears whole or not at all.
 
@@ -99,6 +102,7 @@ def write_findings(
         instances: the instances.
         detection: what was detected.
         known: the usual values of the known classes, if the instances are rows of numbers.
+        page: write a page with every member of every cluster.
     """
     assignments = Assignments(
         ids=escape_ids(instances.ids),
@@ -114,7 +118,7 @@ def write_findings(
         "count_probability": {str(k): round(p, 4) for k, p in detection.count_probability.items()},
     }
     columns = tuple(map(escape_surrogates, instances.columns))
-    content = Content(instances.X, columns, assignments, detection.embedding, known)
+    content = Content(instances.X, columns, assignments, detection.embedding, known, page)
     with _replacing(out) as pending:
         pending.mkdir()
         _fill(pending, out.name, head, content, Written())
@@ -139,6 +143,7 @@ def rewrite_findings(
         assignments=replace(findings.assignments, cluster=cluster),
         embedding=findings.embedding,
         known=findings.known_values,
+        has_page=findings.page is not None,
     )
     now = datetime.now(UTC).isoformat(timespec="seconds")
     edits = [*findings.about.get("edits", ()), {"time": now, **edit}]
@@ -177,10 +182,12 @@ def _fill(
     assignments = content.assignments
     _write_sheets(folder, content, _choose_shown(content))
     _write_tables(folder, content, written)
-    write_page(
-        folder, name, str(head.get("data", "")), content.X, assignments,
-        columns=content.columns, known=content.known, names=written.clusters,
-    )  # fmt: skip
+    if content.has_page:
+        data = str(head.get("data", ""))
+        write_page(
+            folder, name, data, content.X, assignments, columns=content.columns,
+            known=content.known, names=written.clusters, originals=_find_originals(data),
+        )  # fmt: skip
     kept = _pack(content)
     replace_file(folder / KEPT, kept)
     head = {
@@ -193,6 +200,13 @@ def _fill(
         "sha256": hashlib.sha256(kept).hexdigest(),
     }
     replace_file(folder / HEAD, json.dumps(head, indent=1).encode())
+
+
+def _find_originals(data: str) -> Path | None:
+    """The folder in which images have their identities as paths; None if the data are elsewhere."""
+    path = Path(data).expanduser()
+    folder = path if path.is_dir() else path.parent
+    return folder if data and path.exists() else None
 
 
 def _choose_shown(content: Content) -> Ints:
