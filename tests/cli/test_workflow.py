@@ -198,14 +198,13 @@ def test_json_is_the_only_thing_on_standard_output(vectors: Any) -> None:
 
 def test_clusters_are_split_and_merged(vectors: Any) -> None:
     before = workflow.Findings.open("found").assignments.cluster_sizes
-    done = vectors("split", "found", "1", "--into", "3")
     n = len(before)
-    assert f"found: cluster 1 is split into 1, {n + 1}, {n + 2}" in done.out
-    assert f"cluster {n + 2}" in done.out
-    merged = vectors("merge-clusters", "found", "1", str(n + 1), str(n + 2), "--json")
+    done = vectors("split", "found", str(n), "--into", "3")
+    assert f"found: cluster {n} is split into {n}, {n + 1}, {n + 2}" in done.out
+    merged = vectors("merge-clusters", "found", str(n), str(n + 1), str(n + 2), "--json")
     assert [cluster["instances"] for cluster in json.loads(merged.out)["clusters"]] == before
-    again = vectors("split", "found", "1").out
-    assert f"cluster 1 is split into 1, {n + 1}\n" in again
+    again = vectors("split", "found", str(n)).out
+    assert f"cluster {n} is split into {n}, {n + 1}\n" in again
     assert "clusters 1, 2 are merged into 1" in vectors("merge-clusters", "found", "2", "1").out
 
 
@@ -229,6 +228,19 @@ def test_predictions_go_to_a_file(vectors: Any) -> None:
     rows = rows_of(Path("out/labels.csv"))
     assert [row["identity"] for row in rows[:2]] == ["new.csv:0", "new.csv:1"]
     assert {row["label"] for row in rows} <= {"ant", "bee"}
+    assert list(rows[0]) == ["identity", "label", "novelty_p"]  # this learner has no probabilities
+    again = vectors("predict", "model", "new.csv", "--out", "out/labels.csv")
+    assert (again.code, "is there already" in again.err) == (2, True)
+    net = ["--set", "epochs=3"]
+    assert vectors("fit", "known.csv", "--label", "kind", "--out", "net", *net).code == 0
+    done = vectors("predict", "net", "new.csv", "--out", "out/labels.csv", "--overwrite")
+    assert done.code == 0
+    rows = rows_of(Path("out/labels.csv"))
+    assert list(rows[0]) == ["identity", "label", "confidence", "second", "novelty_p"]
+    assert all(0.5 <= float(row["confidence"]) <= 1 for row in rows)
+    assert all({row["label"], row["second"]} == {"ant", "bee"} for row in rows)
+    told = json.loads(vectors("predict", "net", "new.csv", "--json").out)
+    assert list(told["predictions"][0]) == list(rows[0])
 
 
 def test_what_cannot_be_done_is_one_line_and_exit_code_2(vectors: Any) -> None:

@@ -225,14 +225,18 @@ def predict(
     out: Annotated[Path | None, typer.Option(help="A CSV file (default: standard output).")] = None,
     column: ContentColumn = None,
     skip_bad: SkipBad = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the file if it is there already.")
+    ] = False,
     encoder: Encoders = None,
     as_json: Json = False,
 ) -> None:
-    """Predict the known class of each instance."""
+    """Predict the known class of each instance, with the confidence and the second best class."""
     from cilf import workflow
 
     if out is not None:
         require_outside(Path(data), out)
+        workflow.require_free(out, overwrite)
     with terminal.show_progress():
         predicted = workflow.predict(model, data, column=column, skip_bad=skip_bad)
     if out is not None:
@@ -420,17 +424,18 @@ def _describe_loss(loss: float) -> str:
 
 
 def _predictions_to_json(predicted: Predictions, model: Path, out: Path | None) -> dict[str, Any]:
-    rows = zip(
-        predicted.ids.tolist(), predicted.labels.tolist(), predicted.novelty_p.tolist(), strict=True
-    )
+    columns = predicted.columns()
+    rows = zip(*(map(_round, values) for values in columns.values()), strict=True)
     return {
         "model": str(model),
         "out": None if out is None else str(out),
         "counts": predicted.counts,
-        "predictions": [
-            {"identity": str(i), "label": label, "novelty_p": round(p, 6)} for i, label, p in rows
-        ],
+        "predictions": [dict(zip(columns, row, strict=True)) for row in rows],
     }
+
+
+def _round(value: Any) -> Any:
+    return round(value, 6) if isinstance(value, float) else value
 
 
 def _describe_event(event: Event, sizes: Mapping[int, int]) -> tuple[str, str, str]:

@@ -223,6 +223,17 @@ def weigh_scores(scores: Sequence[Tensor], labels: Tensor) -> list[float]:
     return weights
 
 
+def find_scale(scores: Tensor, labels: Tensor) -> float:
+    """The factor with which scores, (n, c), are log-odds: it minimises the cross entropy of labels.
+
+    >>> find_scale(torch.tensor([[2.0, 0.0], [0.0, 2.0], [2.0, 0.0]]), torch.tensor([0, 1, 1])) < 1
+    True
+    """
+    finite = torch.isfinite(scores)
+    lowest = scores[finite].min() if bool(finite.any()) else scores.new_zeros(())
+    return weigh_scores([torch.where(finite, scores, lowest)], labels)[0]
+
+
 def _to_arrays(readout: Readout, names: Sequence[str]) -> dict[str, Array]:
     return {name: to_numpy(getattr(readout, name)) for name in names}
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cilf.workflow.model_fit import FitResult, fit
     from cilf.workflow.model_summary import ModelSummary, describe
     from cilf.workflow.model_update import UpdateResult, WouldForget, update
-    from cilf.workflow.prediction import Predictions, predict
+    from cilf.workflow.prediction import Predictions, predict, require_free
     from cilf.workflow.versions import Event, ModelFolder, load_model
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "merge_clusters",
     "predict",
     "read_labels",
+    "require_free",
     "split_cluster",
     "update",
 ]
@@ -59,6 +60,7 @@ __getattr__ = lazy_attributes(
         "merge_clusters": "cluster_edit",
         "predict": "prediction",
         "read_labels": "labels",
+        "require_free": "prediction",
         "split_cluster": "cluster_edit",
         "update": "model_update",
     },

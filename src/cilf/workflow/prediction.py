@@ -6,38 +6,65 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from cilf.core.files import explain_write_errors, make_folder, replace_file
 from cilf.core.types import Array, Floats
 from cilf.data.spreadsheets import format_csv
+from cilf.errors import BadInput
 from cilf.workflow.input_data import read_new
 from cilf.workflow.versions import load_model
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """The class of each instance."""
+    """The class of each instance.
+
+    Attributes:
+        ids: the identity of each instance.
+        labels: the class of each instance, the same as ``detect`` gives to known instances.
+        novelty_p: the p-value of each instance; small if it is unlike every known class.
+        confidence: the probability of the class, if the instance is of a known class; None if the
+            learner gives no probabilities.
+        second: the second most likely class; None likewise.
+    """
 
     ids: Array  # (n,)
     labels: Array  # (n,)
-    novelty_p: Floats  # (n,) small if the instance is unlike every known class
+    novelty_p: Floats  # (n,)
+    confidence: Floats | None = None  # (n,)
+    second: Array | None = None  # (n,)
 
     @property
     def counts(self) -> dict[str, int]:
         """The number of instances of each class, the most frequent class first."""
         return count_labels(self.labels.tolist())
 
+    def columns(self) -> dict[str, list[Any]]:
+        """The values by column; confidence and second are left out if there are none."""
+        columns = {"identity": [str(i) for i in self.ids.tolist()], "label": self.labels.tolist()}
+        if self.confidence is not None and self.second is not None:
+            columns["confidence"] = self.confidence.tolist()
+            columns["second"] = self.second.tolist()
+        columns["novelty_p"] = self.novelty_p.tolist()
+        return columns
+
     def to_csv(self) -> bytes:
-        """A table with the columns identity, label and novelty_p."""
-        p = [f"{value:.4g}" for value in self.novelty_p.tolist()]
-        rows = zip(self.ids.tolist(), self.labels.tolist(), p, strict=True)
-        return format_csv(("identity", "label", "novelty_p"), rows)
+        """A table with the columns."""
+        columns = self.columns()
+        return format_csv(tuple(columns), zip(*map(_format, columns.values()), strict=True))
 
     def write(self, path: Path) -> None:
         """Write the table."""
         make_folder(path.parent)
         with explain_write_errors(path):
             replace_file(path, self.to_csv())
+
+
+def _format(values: list[Any]) -> list[str]:
+    return [f"{value:.4g}" if isinstance(value, float) else str(value) for value in values]
 
 
 def predict(
@@ -53,8 +80,31 @@ def predict(
     """
     loaded = load_model(model)
     instances = read_new(data, loaded, column=column, skip_bad=skip_bad)
-    labels = loaded.learner.predict(instances.X).astype(str)
-    return Predictions(instances.ids, labels, loaded.learner.novelty_p(instances.X))
+    learner = loaded.learner
+    labels = learner.predict(instances.X).astype(str)
+    p = learner.novelty_p(instances.X)
+    probabilities = learner.class_probabilities(instances.X)
+    if probabilities is None:
+        return Predictions(instances.ids, labels, p)
+    classes = learner.classes_.astype(str)
+    confidence, second = _compare_classes(labels, classes, probabilities)
+    return Predictions(instances.ids, labels, p, confidence, second)
+
+
+def _compare_classes(labels: Array, classes: Array, probabilities: Floats) -> tuple[Floats, Array]:
+    """The probability of each label, and the most likely class but it."""
+    is_label = labels[:, None] == classes
+    confidence = probabilities[is_label]
+    others = np.where(is_label, -1.0, probabilities)
+    return confidence, classes[others.argmax(axis=1)]
+
+
+def require_free(out: Path, overwrite: bool) -> None:
+    """Refuse to write predictions over a file, unless told to."""
+    if out.is_dir():
+        raise BadInput(f"{out} is a folder: name a CSV file.")
+    if out.exists() and not overwrite:
+        raise BadInput(f"{out} is there already: name another file, or replace it (--overwrite).")
 
 
 def count_labels(labels: Iterable[str]) -> dict[str, int]:
