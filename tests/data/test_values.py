@@ -118,7 +118,7 @@ def test_vectors(tmp_path: Path) -> None:
     message = refused(path)
     assert "line 7 (column 'vector' holds 1 numbers, not 2)" in message
     assert "line 8 (column 'vector' holds 0 numbers, not 2)" in message
-    assert "row t.jsonl:8 (column 'vector' is missing)" in message
+    assert "line 9 (column 'vector' is missing)" in message
     assert rows_of(dataset(path, skip_bad=True))["t.jsonl:5"] == ([5.0, 5.5], 1)
 
 

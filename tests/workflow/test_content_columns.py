@@ -18,8 +18,8 @@ def test_texts_are_shown_on_one_line() -> None:
 
 def test_the_first_values_of_a_table_are_shown_under_names_of_their_own() -> None:
     X = np.arange(14, dtype=np.float32).reshape(2, 7) / 3
-    shown = choose_content_columns(X, ("Name", "a", "A", "", " b ", "c", "d"), TAKEN)
-    assert shown.names == ("Name (data)", "a", "A (data)", "value", "b")
+    shown = choose_content_columns(X, ("Name", "a", "A", "", " b;\tb ", "c", "d"), TAKEN)
+    assert shown.names == ("Name (data)", "a", "A (data)", "value", "b b")
     assert shown.cells(X[0]) == ("0", "0.333333", "0.666667", "1", "1.33333")
 
 

@@ -347,7 +347,7 @@ def _show_edited(findings: Findings, as_json: bool) -> None:
         return
     edit = findings.about["edits"][-1]
     into = edit["into"]
-    _print_clusters(findings, [])
+    _print_clusters(findings, {})
     if "split" in edit:
         listed = ", ".join(map(str, into))
         terminal.print_line(f"{findings.path}: cluster {edit['split']} is split into {listed}")
@@ -356,8 +356,9 @@ def _show_edited(findings: Findings, as_json: bool) -> None:
         terminal.print_line(f"{findings.path}: clusters {listed} are merged into {into}")
 
 
-def _print_clusters(findings: Findings, rows: list[tuple[str, str, str]]) -> None:
-    """Print a row for each cluster after other rows."""
+def _print_clusters(findings: Findings, known: Mapping[str, int]) -> None:
+    """Print a row for each known class and for each cluster."""
+    rows = [(name, str(count), "") for name, count in known.items()]
     for number, size in enumerate(findings.assignments.cluster_sizes):
         sheet = findings.sheet(number)
         rows.append((f"cluster {number + 1}", str(size), "" if sheet is None else str(sheet)))
@@ -366,7 +367,7 @@ def _print_clusters(findings: Findings, rows: list[tuple[str, str, str]]) -> Non
 
 def _show_findings(findings: Findings, model: Path) -> None:
     found = findings.assignments
-    _print_clusters(findings, [(name, str(n), "") for name, n in found.known_counts.items()])
+    _print_clusters(findings, found.known_counts)
     n_clusters = len(found.cluster_sizes)
     clusters = f"{n_clusters} cluster{'' if n_clusters == 1 else 's'}"
     novel = f"{found.n_novel} are novel, in {clusters}" if found.n_novel else "none is novel"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from cilf.core.types import Array
 MOST_COLUMNS = 5  # values of an instance
 LONGEST_TEXT = 1000  # characters
 TEXT = "text"
+SEPARATORS = re.compile(r"[;|\s]+")  # what a reader of the table may take for a delimiter
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ def choose_content_columns(
 def _make_unlike(names: Sequence[str], taken: Collection[str]) -> tuple[str, ...]:
     """Change names that a reader of the table could mistake for others."""
     used, unlike = {name.lower() for name in taken}, []
-    for name in (written.strip() or "value" for written in names):
+    for name in (" ".join(SEPARATORS.split(written)).strip() or "value" for written in names):
         while name.lower() in used:
             name = f"{name} (data)"
         used.add(name.lower())

@@ -64,7 +64,7 @@ def _summarize_known(
     if instances.X.ndim != 2:
         return None
     kept = learner.remembered()
-    if kept is not None and learner.frozen_network is None:
+    if kept is not None and kept.X.shape[1:] == learner.instance_shape:  # as they came
         return summarize_known(kept.X, kept.y)
     known = detection.cluster < 0
     return summarize_known(instances.X[known], detection.label[known])
