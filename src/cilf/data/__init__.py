@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from cilf.core import validation
 from cilf.core.files import describe_missing
@@ -61,7 +62,7 @@ def load_dataset(
         label=label, column=column, size=size, skip_bad=skip_bad, test_share=test_share
     )
     text = str(name)
-    require_dataset(text)
+    _require_place(text)
     if text.startswith(hub.PREFIX):
         return hub.read_hub(text, options)
     if text not in DATASETS:
@@ -69,8 +70,22 @@ def load_dataset(
     return _load_named(text, options)
 
 
-def require_dataset(name: str) -> None:
-    """Refuse what is no name of a data set and no path of data, before anything is read."""
+def require_dataset(name: str, **loading: Any) -> None:
+    """Refuse data that ``load_dataset`` would refuse, as far as that shows without reading them.
+
+    The name or path, the options, the columns of a table and the class folders of images are
+    checked. No image is decoded.
+    """
+    options = Options(**loading)
+    _require_place(name)
+    if name in DATASETS:
+        _refuse_options(name, options)
+    elif not name.startswith(hub.PREFIX):
+        paths.check_dataset(Path(name).expanduser(), options)
+
+
+def _require_place(name: str) -> None:
+    """Refuse what is no name of a data set and no path of data."""
     if name in DATASETS or name.startswith(hub.PREFIX):
         return
     if paths.looks_like_path(name):
@@ -88,12 +103,16 @@ def require_dataset(name: str) -> None:
 
 
 def _load_named(name: str, options: Options) -> Dataset:
+    _refuse_options(name, options)
+    return DATASETS[name]()
+
+
+def _refuse_options(name: str, options: Options) -> None:
     if options != Options():
         raise BadConfig(
             f"{name} takes no options: label, column, size, skip_bad and test_share are for data "
             "of your own."
         )
-    return DATASETS[name]()
 
 
 def load_instances(

@@ -57,6 +57,15 @@ def require_data(path: Path) -> None:
         find_reader(path)
 
 
+def check_dataset(path: Path, options: Options) -> None:
+    """Refuse labelled data for what is wrong on the surface; no instance is read."""
+    with _report_os_errors(path):
+        reader = find_reader(path)
+        _refuse_options(reader, path, options)
+        if reader.check is not None:
+            reader.check(path, options)
+
+
 def read_dataset(path: Path, options: Options) -> Dataset:
     """Read labelled data; see ``READERS`` for the formats."""
     with _report_os_errors(path):

@@ -62,6 +62,7 @@ def table_reader(about: str, read_table: Callable[[Path], Table], *suffixes: str
         read_dataset=lambda path, name, options: to_dataset(name, read_table(path), None, options),
         read_instances=lambda path, options: to_instances(read_table(path), options),
         read_table=read_table,
+        check=lambda path, options: choose_roles(read_table(path), options, labelled=True),
     )
 
 

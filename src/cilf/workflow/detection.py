@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cilf.core import Detection
+from cilf.core import Detection, validation
 from cilf.data import Instances
 from cilf.errors import BadInput
 from cilf.report.unusual_values import KnownValues, summarize_known
@@ -47,6 +47,8 @@ def detect(
         page: write a page with every member of every cluster, ``index.html``.
     """
     _require_room(Path(out), overwrite)
+    if n_novel is not None:
+        validation.whole_number("n_novel", n_novel, least=0)
     loaded = load_model(model)
     earlier = [Findings.open(path) for path in seen]
     instances = read_new(data, loaded, column=column, skip_bad=skip_bad)

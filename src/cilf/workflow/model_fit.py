@@ -64,7 +64,7 @@ def fit(
     model = ModelFolder(out)
     _require_new(model, again)
     require_learner(learner)
-    require_dataset(data)
+    require_dataset(data, **(loading or {}))
     made = make(learner, **(parameters or {}))
     dataset = read_labelled(data, loading or {})
     made.fit(*dataset.train)
