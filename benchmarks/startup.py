@@ -29,6 +29,7 @@ COMMANDS = (
     "fit nowhere",
     "fit mnits",
     "fit digits --learner clif",
+    "fit table.csv",
     "detect nowhere x",
     "detect model nowhere",
     "update nowhere x",
@@ -81,6 +82,7 @@ def format_table(results: dict[str, dict[str, float]]) -> str:
 def main() -> int:
     argparse.ArgumentParser(description=__doc__).parse_args()
     with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "table.csv").write_text("length,width\n1,2\n")  # without a label
         results = {command: measure(command, folder) for command in COMMANDS}
     table = format_table(results)
     print(table)
