@@ -195,3 +195,17 @@ def test_a_class_that_is_never_the_best_does_not_spoil_the_scale() -> None:
     scores = torch.from_numpy(rng.normal(0, 1, (50, 3)))
     scores[:, 2] = -torch.inf
     assert 0 < find_scale(scores, torch.zeros(50, dtype=torch.int64)) < np.inf
+
+
+def test_ridge_bears_classes_without_any_variance() -> None:
+    y = torch.arange(3).repeat_interleave(32)
+    x = torch.tensor([-1.3, 0.1, 1.2])[y][:, None].expand(-1, 6)
+    ridge = start(x).add(x, y, 3)
+    assert measure_accuracy(ridge, [x], y) == 1.0
+
+
+@pytest.mark.parametrize("n", [1, 40])  # fewer instances than dimensions, and more
+def test_weights_of_lda_lie_in_memory_as_a_file_gives_them_back(n: int) -> None:
+    """Else products with them are rounded otherwise, and a tie is decided otherwise."""
+    x, y = draw(n)
+    assert Discriminant.fit([x], y, [centres(x, y)]).weights.is_contiguous()

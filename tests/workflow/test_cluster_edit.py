@@ -149,3 +149,19 @@ def test_a_change_that_fails_leaves_the_findings(
         split_cluster("found", 1)
     assert {path.name: path.read_bytes() for path in (points / "found").iterdir()} == before
     assert [path.name for path in points.glob(".found*")] == []
+
+
+def test_the_folder_one_is_in_is_not_replaced(
+    points: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir("found")
+    with pytest.raises(BadInput, match=r"and you are in it: go one up \(cd \.\.\)"):
+        split_cluster(".", 1)
+
+
+def test_only_one_command_changes_findings_at_a_time(points: Path) -> None:
+    with (
+        findings_writer.hold_findings(points / "found"),
+        pytest.raises(BadInput, match="another command"),
+    ):
+        merge_clusters(points / "found", [1, 2])

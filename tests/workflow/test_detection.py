@@ -7,6 +7,7 @@ import pytest
 from cilf import workflow
 from cilf.errors import BadInput
 from cilf.workflow import Findings
+from cilf.workflow.findings_writer import hold_findings
 
 
 def test_findings_are_not_replaced_unless_told_to(points: Path) -> None:
@@ -18,6 +19,23 @@ def test_findings_are_not_replaced_unless_told_to(points: Path) -> None:
     assert Findings.open("found").id == before
     assert workflow.detect("model", "new.csv", "found", overwrite=True).id != before
     assert not list(points.glob(".found*"))
+
+
+def test_one_command_at_a_time_writes_findings(points: Path) -> None:
+    with (
+        hold_findings(Path("later")),
+        pytest.raises(BadInput, match="another command is changing later"),
+    ):
+        workflow.detect("model", "new.csv", "later")
+    assert not list(points.glob("*later*"))
+
+
+def test_findings_come_back_after_a_kill_while_they_were_replaced(points: Path) -> None:
+    """Where folders cannot be swapped at once."""
+    before = Findings.open("found").id
+    (points / "found").rename(points / ".found.former")
+    with hold_findings(Path("found")):
+        assert Findings.open("found").id == before
 
 
 def test_what_was_seen_before_is_left_out(points: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -244,7 +243,7 @@ def predict(
     if as_json:
         terminal.print_json(_predictions_to_json(predicted, model, out))
     elif out is None:
-        sys.stdout.write(predicted.to_csv().decode())
+        terminal.print_csv(predicted.to_csv())
     else:
         counts = [(name, str(count)) for name, count in predicted.counts.items()]
         terminal.print_table(("class", "instances"), counts)

@@ -74,7 +74,7 @@ def _add_windows(api: APIRouter, console: Console) -> None:
     ) -> dict[str, Any]:
         """Detect novel classes in uploaded files."""
         console.require_model()
-        folder = console.store.folder / "uploads" / uuid.uuid4().hex
+        folder = console.store.folder / uploads.FOLDER / uuid.uuid4().hex
         path = uploads.save([(file.filename or "", file.file) for file in files], folder)
         if not name:
             is_one = len(files) == 1

@@ -11,14 +11,16 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from cilf import workflow
+from cilf.console import uploads
 from cilf.console.classes import Classes
 from cilf.console.drift import measure_drift
+from cilf.console.log import LOGGER, WORKER, open_log
 from cilf.console.server import DATABASE
 from cilf.console.snapshot import build_gallery
 from cilf.console.store import (
@@ -35,6 +37,8 @@ from cilf.console.store import (
 )  # fmt: skip
 from cilf.core import notices, validation
 from cilf.core.progress import listen
+from cilf.core.reading import restricted_reading
+from cilf.data import DATASETS
 from cilf.errors import CilfError
 from cilf.learners import LEARNERS
 from cilf.learners.persistence import CURRENT
@@ -44,14 +48,13 @@ from cilf.workflow.versions import UPDATE, ModelFolder
 LOCK = "worker.lock"
 IDLE = 0.2  # seconds between two requests for a job
 PROGRESS_EVERY = 0.25  # seconds between two writes of the progress
-LOGGER = logging.getLogger("cilf.console")
 
 
 class Worker:
     """Does the jobs of a store."""
 
-    def __init__(self, store: Store, model: Path) -> None:
-        self.store, self.model = store, model
+    def __init__(self, store: Store, model: Path, roots: Sequence[Path] | None = None) -> None:
+        self.store, self.model, self.roots = store, model, roots
         self._server = os.getppid()
         self._published: int | None = None  # time of the model's last change
         self._problem = ""  # what is wrong with the model
@@ -72,17 +75,23 @@ class Worker:
         notices.forget()
         with _collect_notices() as lines:
             try:
-                with listen(self._progress(job)):
+                with listen(self._progress(job)), restricted_reading(self._readable(job)):
                     result = dict(JOBS[job.kind](self, job))
             except CilfError as error:
                 self._fail(job, str(error))
                 return
-            except Exception:
+            except Exception:  # noqa: BLE001 - whatever a learner may raise is logged
                 LOGGER.exception("job %d (%s) failed", job.id, job.kind)
-                self._fail(job, "it failed unexpectedly: the server's log says why.")
+                self._fail(job, f"it failed unexpectedly: {WORKER} in the store says why.")
                 return
         self.publish_model()
         self.store.change_job(job.id, status=DONE, result=result | {"notices": lines})
+
+    def _readable(self, job: Job) -> list[Path] | None:
+        """The folders that a job may read instances from. None is all of them."""
+        if self.roots is None or job.about.get("data") in DATASETS:
+            return None
+        return [*self.roots, self.store.folder / uploads.FOLDER]
 
     def _fail(self, job: Job, problem: str) -> None:
         if job.kind == "detect" and job.window is not None:
@@ -278,9 +287,10 @@ def _collect_notices() -> Iterator[list[str]]:
         notices.LOGGER.removeHandler(listener)
 
 
-def run_worker(folder: Path, model: Path) -> None:
-    """Do the jobs of a store until the server is gone."""
+def run_worker(folder: Path, model: Path, roots: Sequence[Path] | None) -> None:
+    """Do the jobs of a store until the server is gone. ``roots`` are the folders of data."""
     os.nice(10)  # requests come first
+    open_log(folder, WORKER)
     with (folder / LOCK).open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # another worker may still be ending
-        Worker(Store(folder, os.environ.get(DATABASE)), model).run()
+        Worker(Store(folder, os.environ.get(DATABASE)), model, roots).run()

@@ -3,7 +3,6 @@ script loads."""
 
 from __future__ import annotations
 
-import time
 from pathlib import Path as File
 from typing import Annotated, Any
 
@@ -16,7 +15,7 @@ import cilf
 from cilf.console import overview, updates, window_view
 from cilf.console.bodies import LARGEST, Strategy, Text
 from cilf.console.classes import Classes
-from cilf.console.guard import LOGIN, Access
+from cilf.console.guard import LOGIN, Access, address_of
 from cilf.console.service import Console
 from cilf.console.store import DONE, FAILED, PENDING, QUEUED, RUNNING, UNDONE
 from cilf.console.uploads import ACCEPTED
@@ -35,7 +34,6 @@ PAGE_SIZE = 60  # instances
 MAX_QUERIES = 12  # shown at once
 MAX_HISTORY = 30
 N_COLOURS = 8
-LOGIN_DELAY = 0.3  # seconds after a wrong token
 STRATEGY = "representative"
 
 Window = Annotated[int, Path(ge=1, le=LARGEST)]
@@ -144,12 +142,15 @@ def _add_login(app: FastAPI, access: Access, render: _Renderer) -> None:
         return render("login.html", page="login", problem="")
 
     @app.post(LOGIN, response_class=HTMLResponse, include_in_schema=False)
-    def login(token: Annotated[str, Form(max_length=1000)] = "") -> Response:
-        if access.token is not None and not access.is_token(token):
-            time.sleep(LOGIN_DELAY)
-            return render("login.html", 401, page="login", problem="The token is wrong.")
+    def login(request: Request, token: Annotated[str, Form(max_length=1000)] = "") -> Response:
+        problem = access.check_token(token, address_of(request))
+        if problem:
+            return render("login.html", 401, page="login", problem=problem.capitalize())
         response = RedirectResponse("/", status_code=303)
-        response.set_cookie(access.cookie, access.proof, httponly=True, samesite="strict")
+        response.set_cookie(
+            access.cookie, access.proof, httponly=True, samesite="strict",
+            secure=request.url.scheme == "https",
+        )  # fmt: skip
         return response
 
 

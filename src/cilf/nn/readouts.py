@@ -23,6 +23,7 @@ SHRINKAGE = 0.5  # of the covariance within classes towards a sphere
 MIN_UNITS, MAX_UNITS = 256, 2048  # of the random layer
 UNITS_EACH = 2  # for each instance of the first fit, between these numbers
 RIDGE_WEIGHT = 0.5  # of the ridge, in mean variances of a unit within classes
+ROUNDING = 1e-6  # of the trace of a Gram matrix in float32: what its rounding amounts to at most
 BLOCK = 4096  # instances that pass through the random layer at once
 
 
@@ -68,7 +69,8 @@ class Discriminant:
         sphere = SHRINKAGE * variance if float(variance) > 0 else torch.ones_like(variance)
         weights = _solve(deviations * np.sqrt((1 - SHRINKAGE) / max(len(labels), 1)), sphere, means)
         offsets = -(means.T * weights).sum(0) / 2
-        return cls(scales, weights.float(), offsets.float())
+        weights = weights.float().contiguous()  # as a file gives it back: sums are rounded alike
+        return cls(scales, weights, offsets.float())
 
     def score(self, views: Sequence[Tensor]) -> Tensor:
         return _join(views, self.scales) @ self.weights + self.offsets
@@ -139,7 +141,8 @@ class RandomRidge:
         counts, products = self.counts.double(), self.products.double()
         means = products / counts.clamp_min(1)
         within = (self.gram.double() - means @ products.T) / counts.sum().clamp_min(1)
-        ridge = RIDGE_WEIGHT * within.diagonal().mean()
+        rounding = ROUNDING * self.gram.trace() / counts.sum().clamp_min(1)
+        ridge = (RIDGE_WEIGHT * within.diagonal().mean()).maximum(rounding)
         within.diagonal().add_(ridge if float(ridge) > 0 else 1.0)
         weights = torch.cholesky_solve(means, torch.linalg.cholesky(within))
         offsets = torch.where(counts > 0, -(means * weights).sum(0) / 2, -torch.inf)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,13 @@ from cilf.core.types import Ints
 from cilf.data.spreadsheets import read_sheet
 from cilf.errors import BadInput
 from cilf.workflow.findings import CLUSTERS, ROWS, Findings
-from cilf.workflow.findings_writer import NAME, Written, list_columns, rewrite_findings
+from cilf.workflow.findings_writer import (
+    NAME,
+    Written,
+    hold_findings,
+    list_columns,
+    rewrite_findings,
+)
 from cilf.workflow.labels import match_rows, read_cluster_names
 
 
@@ -28,7 +35,11 @@ def split_cluster(findings: str | Path, cluster: int, n_clusters: int = 2) -> Fi
         cluster: the number of the cluster, from 1.
         n_clusters: the number of parts.
     """
-    opened = Findings.open(findings)
+    with _hold(Path(findings)) as opened:
+        return _split(opened, cluster, n_clusters)
+
+
+def _split(opened: Findings, cluster: int, n_clusters: int) -> Findings:
     number = _require_cluster(opened, cluster)
     before = opened.assignments
     members = np.flatnonzero(before.cluster == number)
@@ -60,7 +71,11 @@ def merge_clusters(findings: str | Path, clusters: Sequence[int]) -> Findings:
         findings: a findings folder, which is changed.
         clusters: the numbers of the clusters, from 1.
     """
-    opened = Findings.open(findings)
+    with _hold(Path(findings)) as opened:
+        return _merge(opened, clusters)
+
+
+def _merge(opened: Findings, clusters: Sequence[int]) -> Findings:
     numbers = sorted({_require_cluster(opened, cluster) for cluster in clusters})
     if len(numbers) < 2:
         raise BadInput(f"clusters is {list(clusters)}: name at least two different ones.")
@@ -76,6 +91,16 @@ def merge_clusters(findings: str | Path, clusters: Sequence[int]) -> Findings:
         names[numbers[0]] = kept
     edit = {"merged": [number + 1 for number in numbers], "into": numbers[0] + 1}
     return rewrite_findings(opened, after, Written(names, _read_rows(opened)), edit)
+
+
+@contextmanager
+def _hold(path: Path) -> Iterator[Findings]:
+    """Open findings to change them, while no other command does."""
+    Findings.open(path)  # refused before there is a lock
+    if Path.cwd().is_relative_to(path.resolve()):
+        raise BadInput(f"{path} is replaced by a new folder, and you are in it: go one up (cd ..).")
+    with hold_findings(path):
+        yield Findings.open(path)
 
 
 def _require_cluster(findings: Findings, cluster: int) -> int:

@@ -13,7 +13,7 @@ from cilf.data import Instances
 from cilf.errors import BadInput
 from cilf.report.unusual_values import KnownValues, summarize_known
 from cilf.workflow.findings import Findings
-from cilf.workflow.findings_writer import escape_ids, write_findings
+from cilf.workflow.findings_writer import escape_ids, hold_findings, write_findings
 from cilf.workflow.input_data import read_new
 from cilf.workflow.versions import load_model
 
@@ -46,17 +46,20 @@ def detect(
         overwrite: replace the findings that ``out`` holds.
         page: write a page with every member of every cluster, ``index.html``.
     """
-    _require_room(Path(out), overwrite)
+    place = Path(out)
+    _require_room(place, overwrite)  # before anything slow; and again, when nobody else writes
     if n_novel is not None:
         validation.whole_number("n_novel", n_novel, least=0)
     loaded = load_model(model)
     earlier = [Findings.open(path) for path in seen]
-    instances = read_new(data, loaded, column=column, skip_bad=skip_bad)
-    instances = _drop_seen(instances, earlier, data)
-    detection = loaded.learner.detect(instances.X, n_novel)
-    about = {"model_id": loaded.id, "version": loaded.version, "data": str(data)}
-    known = _summarize_known(loaded.learner, instances, detection)
-    return write_findings(Path(out), about, instances, detection, known, page)
+    with hold_findings(place):
+        _require_room(place, overwrite)
+        instances = read_new(data, loaded, column=column, skip_bad=skip_bad)
+        instances = _drop_seen(instances, earlier, data)
+        detection = loaded.learner.detect(instances.X, n_novel)
+        about = {"model_id": loaded.id, "version": loaded.version, "data": str(data)}
+        known = _summarize_known(loaded.learner, instances, detection)
+        return write_findings(place, about, instances, detection, known, page)
 
 
 def _summarize_known(

@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import shutil
-import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +17,16 @@ from typing import Any
 import numpy as np
 
 from cilf.core import Detection
-from cilf.core.files import explain_write_errors, make_folder, put_folder, replace_file
+from cilf.core.files import (
+    PENDING,
+    explain_write_errors,
+    make_folder,
+    put_folder,
+    replace_file,
+    restore_folder,
+    swap_folders,
+)
+from cilf.core.locks import hold_lock
 from cilf.core.notices import warn_once
 from cilf.core.progress import report
 from cilf.core.types import Array, Floats, Ints
@@ -49,7 +56,21 @@ COLUMNS = ("identity", "label", "novelty", "novelty_p", "cluster", NAME)
 CLUSTER_COLUMNS = ("cluster", "instances", "looks_like", "sheet", NAME)
 MOST_SHOWN = 40  # members of a cluster on its sheet
 SHEET_SIDE = 96  # pixels of an image on a sheet
-STALE_SECONDS = 24 * 3600  # age of an unfinished folder that nobody writes to any more
+
+
+@contextmanager
+def hold_findings(out: Path) -> Iterator[None]:
+    """Keep other commands from writing findings to a folder inside the block."""
+    make_folder(out.parent)
+    with hold_lock(out.with_name(f".{out.name}.lock"), out, remove=True):
+        pending = _name_pending(out)
+        restore_folder(pending, out)
+        shutil.rmtree(pending, ignore_errors=True)  # of a command that was killed
+        yield
+
+
+def _name_pending(out: Path) -> Path:
+    return out.with_name(f".{out.name}{PENDING}")
 
 
 @dataclass(frozen=True)
@@ -94,7 +115,7 @@ def write_findings(
     known: KnownValues | None = None,
     page: bool = True,
 ) -> Findings:
-    """Write a findings folder, which appears whole or not at all.
+    """Write a findings folder, which appears whole or not at all; call it in ``hold_findings``.
 
     Args:
         out: the folder.
@@ -130,6 +151,8 @@ def rewrite_findings(
 ) -> Findings:
     """Write findings with other clusters in place of the present ones, whole or not at all.
 
+    Call it in ``hold_findings``.
+
     Args:
         findings: the findings.
         cluster: the new cluster of each instance, (n,).
@@ -159,16 +182,13 @@ def rewrite_findings(
 @contextmanager
 def _replacing(out: Path) -> Iterator[Path]:
     """The path of a folder that replaces ``out`` after the block, if nothing goes wrong there."""
-    make_folder(out.parent)
-    _remove_stale(out)
-    pending = out.with_name(f".{out.name}.{os.getpid()}.pending")
-    shutil.rmtree(pending, ignore_errors=True)
+    pending = _name_pending(out)
     try:
         with explain_write_errors(out):
             yield pending
             _replace(pending, out)
     finally:
-        shutil.rmtree(pending, ignore_errors=True)  # exists only if something went wrong
+        shutil.rmtree(pending, ignore_errors=True)  # the former folder, or an unfinished one
 
 
 def escape_ids(ids: Array) -> Array:
@@ -219,21 +239,11 @@ def _choose_shown(content: Content) -> Ints:
     return choose_queries(detection, MOST_SHOWN, strategy="representative", seed=0, window=0)
 
 
-def _remove_stale(out: Path) -> None:
-    """Remove the unfinished folders of processes that were killed."""
-    for left in out.parent.glob(f".{out.name}.*.pending"):
-        if time.time() - left.stat().st_mtime > STALE_SECONDS:
-            shutil.rmtree(left, ignore_errors=True)
-
-
 def _replace(pending: Path, out: Path) -> None:
-    if not out.exists():
+    if out.exists():
+        swap_folders(pending, out)
+    else:
         put_folder(pending, out)
-        return
-    old = pending.with_suffix(".replaced")
-    out.rename(old)
-    put_folder(pending, out)
-    shutil.rmtree(old)
 
 
 def _pack(content: Content) -> bytes:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from cilf.core.names import require_distinct
 from cilf.core.types import Array
 from cilf.data import require_dataset
 from cilf.errors import BadInput
@@ -67,6 +68,8 @@ def fit(
     require_dataset(data, **(loading or {}))
     made = make(learner, **(parameters or {}))
     dataset = read_labelled(data, loading or {})
+    if dataset.train.y.dtype.kind == "U":
+        require_distinct(dataset.train.y.tolist())
     made.fit(*dataset.train)
     accuracy = _score_classes(dataset.test.y, made.predict(dataset.test.X))
     about = {

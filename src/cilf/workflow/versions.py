@@ -15,7 +15,6 @@ as it should be. A log line that ``current`` does not point to does not count.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import shutil
 import uuid
@@ -32,10 +31,10 @@ from cilf.core.files import (
     PENDING,
     describe_missing,
     explain_write_errors,
-    make_folder,
     put_folder,
     replace_file,
 )
+from cilf.core.locks import hold_lock
 from cilf.data.spreadsheets import format_csv, read_sheet
 from cilf.errors import BadInput
 from cilf.learners import load
@@ -187,16 +186,7 @@ class ModelFolder:
     def lock(self) -> Iterator[None]:
         """Keep other commands from changing the model inside the block."""
         self.require_room()
-        make_folder(self.path)
-        with explain_write_errors(self.path):
-            file = (self.path / LOCK).open("a")
-        with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise BadInput(
-                    f"another command is changing {self.path}: wait until it is done."
-                ) from None
+        with hold_lock(self.path / LOCK, self.path):
             self._remove_unfinished()
             yield
 
