@@ -192,8 +192,9 @@ class Worker:
     def _detect(self, row: WindowRow, folder: Path, started: float) -> dict[str, Any]:
         """Write a detection of a window to a folder; returns its facts."""
         findings = workflow.detect(
-            self.model, row.source, folder / FINDINGS, skip_bad=True, overwrite=True
-        )
+            self.model, row.source, folder / FINDINGS,
+            skip_bad=True, overwrite=True, page=False,
+        )  # fmt: skip
         build_gallery(folder, findings)
         found = findings.assignments
         return {

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cilf.clustering.cluster_split import split_members
 from cilf.console.bodies import ClustersBody, LabelBody, MoveBody, NameBody, SplitBody, VerbBody
-from cilf.console.cluster_split import split_members
 from cilf.console.state import KNOWN, OPEN, REJECTED, SKIPPED, Changes, Cluster, Move, Patch, State
 from cilf.core.types import Floats
 from cilf.errors import BadInput

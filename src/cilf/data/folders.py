@@ -188,6 +188,7 @@ def _read_instances(path: Path, options: Options) -> Instances:
 
 
 READER = Reader(
+    check=read_folder,
     about="a folder of images, or of class folders with images",
     options=frozenset({"size"}),
     read_dataset=_read_dataset,

@@ -63,6 +63,7 @@ def table_reader(about: str, read_table: Callable[[Path], Table], *suffixes: str
         read_dataset=lambda path, name, options: to_dataset(name, read_table(path), None, options),
         read_instances=lambda path, options: to_instances(read_table(path), options),
         read_table=read_table,
+        check=lambda path, options: choose_roles(read_table(path), options, labelled=True),
     )
 
 
@@ -75,13 +76,13 @@ def to_dataset(name: str, train: Table, test: Table | None, options: Options) ->
     ids = make_identities(tables, roles)
     y, bad = read_labels(tables, str(roles.label))
     if roles.kind in ("image", "path"):
-        keep = select_usable(train.where, ids, bad, options)
+        keep = select_usable(tables, bad, options)
         in_test = _in_test(tables, roles, y, keep, options)
         images = _collect_images(tables, roles, ids, y, keep, in_test)
         return replace(decode_dataset(name, images, options), columns=roles.content)
     options.refuse("size", where=f"{train.where}, which holds no images")
     X, unusable = _arrays(tables, roles)
-    keep = select_usable(train.where, ids, unusable | bad, options)
+    keep = select_usable(tables, unusable | bad, options)
     in_test = _in_test(tables, roles, y, keep, options)
     train_rows, test_rows = keep & ~in_test, keep & in_test
     return Dataset(
@@ -102,7 +103,7 @@ def to_instances(table: Table, options: Options) -> Instances:
         return replace(decode_instances(images, options), columns=roles.content)
     options.refuse("size", where=f"{table.where}, which holds no images")
     X, bad = _arrays([table], roles)
-    keep = select_usable(table.where, ids, bad, options)
+    keep = select_usable([table], bad, options)
     return Instances(X[keep], ids[keep], roles.content)
 
 

@@ -11,6 +11,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
+from torch import Tensor
+from torch.nn import functional as F
 
 from cilf.clustering.p_values import Labelled, rank_alone
 from cilf.core import Detection, Label, parameters, validation
@@ -21,7 +23,7 @@ from cilf.learners import persistence
 from cilf.nn import onnx_models
 from cilf.nn.feature_cache import cached_features
 from cilf.nn.memory import Memory
-from cilf.nn.network import resolve_device
+from cilf.nn.network import resolve_device, to_numpy
 from cilf.nn.pretrained import (
     Extractor,
     is_frozen,
@@ -29,6 +31,7 @@ from cilf.nn.pretrained import (
     locate_network,
     make_extractor,
 )
+from cilf.nn.readouts import find_scale
 
 Arrays = dict[str, Array]
 
@@ -149,6 +152,13 @@ class Learner(ABC):
         """Refuse invalid parameters. ``fit``, ``detect`` and ``update`` call it first."""
         parameters.check_params(self)
 
+    def _score_classes(self, X: Array) -> Tensor | None:
+        """The score of each class for each instance, (n, c), of which ``_predict`` takes the best.
+
+        A learner without such scores gives no probabilities.
+        """
+        return None
+
     def _memories(self) -> tuple[Memory | None, Memory | None]:
         """The labelled instances that it keeps for training, and those that it holds out."""
         return None, None
@@ -209,6 +219,27 @@ class Learner(ABC):
     def predict(self, X: Any) -> Array:
         """The known class of each instance."""
         return self.classes_[self._predict(self._extract_features(self._check_instances(X)))]
+
+    def class_probabilities(self, X: Any) -> Floats | None:
+        """The probability of each known class, (n, c), for an instance of one of them.
+
+        The columns are in the order of ``classes_``. Probabilities are a softmax of the learner's
+        scores, times a factor that makes the held-out instances most likely. They say nothing about
+        instances of novel classes, which ``novelty_p`` does. None if the learner has no scores, or
+        holds no instances out.
+        """
+        _, held_out = self._memories()
+        checked = self._check_instances(X)
+        if held_out is None or len(held_out) == 0:
+            return None
+        scores = self._score_classes(self._extract_features(checked))
+        known = self._score_classes(held_out.X)
+        if scores is None or known is None:
+            return None
+        labels = torch.from_numpy(held_out.y).to(known.device)
+        more = (0, len(self._classes) - scores.shape[1])  # classes it has no score for
+        scale = find_scale(F.pad(known, more, value=-torch.inf), labels)
+        return to_numpy(F.softmax(F.pad(scores.double() * scale, more, value=-torch.inf), dim=1))
 
     def embed(self, X: Any) -> Floats:
         """Each instance as a vector: (n, d) float32."""

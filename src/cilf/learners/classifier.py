@@ -203,8 +203,10 @@ class ClassifierLearner(Learner):
             return self._output_network.embedding(features), features
 
     def _predict(self, X: Array) -> Ints:
-        logits, _ = self._outputs(X)
-        return logits.argmax(1).cpu().numpy()
+        return self._score_classes(X).argmax(1).cpu().numpy()
+
+    def _score_classes(self, X: Array) -> Tensor:
+        return self._outputs(X)[0]
 
     def _embed(self, X: Array) -> Floats:
         return to_numpy(self._outputs(X)[1])

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from cilf.core.types import Array
-from cilf.learners import Learner
-from cilf.learners.base import Remembered
+
+if TYPE_CHECKING:
+    from cilf.learners import Learner
+    from cilf.learners.base import Remembered
 
 CLASS_FACTOR = 3  # one class, measured on few instances, may lose so many times the tolerance
 ROUNDING = 1e-9

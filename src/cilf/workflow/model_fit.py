@@ -12,9 +12,9 @@ import numpy as np
 
 from cilf.core.names import require_distinct
 from cilf.core.types import Array
-from cilf.data import Dataset
+from cilf.data import Dataset, require_dataset
 from cilf.errors import BadInput
-from cilf.learners import make
+from cilf.learners import make, require_learner
 from cilf.workflow.comparison import Score
 from cilf.workflow.input_data import read_labelled
 from cilf.workflow.ledger import LabelledInstances
@@ -65,6 +65,8 @@ def fit(
     """
     model = ModelFolder(out)
     _require_new(model, again)
+    require_learner(learner)
+    require_dataset(data, **(loading or {}))
     made = make(learner, **(parameters or {}))
     dataset = read_labelled(data, loading or {})
     if dataset.train.y.dtype.kind == "U":

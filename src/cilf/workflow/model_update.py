@@ -6,17 +6,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cilf import learners
 from cilf.core import validation
 from cilf.core.names import check_names, normalize_name
 from cilf.core.notices import warn_once
 from cilf.data import Instances
 from cilf.errors import BadInput
-from cilf.learners import Learner
-from cilf.learners.editable import EditableLearner
 from cilf.workflow.comparison import (
     ClassChange,
     explain_refusal,
@@ -42,6 +41,9 @@ from cilf.workflow.versions import (
     ModelFolder,
     combine_renames,
 )
+
+if TYPE_CHECKING:
+    from cilf.learners import Learner
 
 TOLERANCE = 0.05  # accuracy that known classes may lose on average
 MOST_LISTED = 3
@@ -181,7 +183,7 @@ def _settle_classes(learner: Learner, ledger: Ledger, found: Corrections) -> Non
         warn_once(f"all labels of {old!r} are corrected to {new!r}, which takes its place")
     if found.renamed:
         learner.rename(dict(found.renamed.items()))
-    if isinstance(learner, EditableLearner):
+    if isinstance(learner, learners.EditableLearner):
         for old, new in found.merged.items():
             learner.merge(new, old)
     ledger.rename(found.settled)

@@ -284,7 +284,10 @@ class CILF(EditableLearner):
         return view_inputs(self._network.scale, self._patches, x)
 
     def _predict(self, X: Array) -> Ints:
-        return self._readouts.label(self._embedding().views(as_tensor(X, self._network.device)))
+        return self._score_classes(X).argmax(1).cpu().numpy()
+
+    def _score_classes(self, X: Array) -> Tensor:
+        return self._readouts.score(self._embedding().views(as_tensor(X, self._network.device)))
 
     def _label(self, result: DetectorResult) -> Ints:
         """The known class of each instance, by the readout or by a detector's own network."""

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -210,6 +211,11 @@ class CPE(Learner):
     def _predict(self, X: Array) -> Ints:
         z = embed(self._network, as_tensor(X, self._network.device))
         return self._prototypes.labels[self._prototypes.nearest(z)[1]].cpu().numpy()
+
+    def _score_classes(self, X: Array) -> Tensor:
+        z = embed(self._network, as_tensor(X, self._network.device))
+        own = [torch.full_like(self._prototypes.labels[:1], c) for c in range(len(self._spreads))]
+        return torch.stack([-self._prototypes.nearest_own(z, label)[0] for label in own], dim=1)
 
     def _embed(self, X: Array) -> Floats:
         return to_numpy(embed(self._network, as_tensor(X, self._network.device)))

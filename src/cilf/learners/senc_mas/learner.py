@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from cilf.core import Detection, validation
 from cilf.core.parameters import inherit_descriptions
@@ -130,9 +132,12 @@ class SENCMaS(Learner):
         return np.asarray(z / np.linalg.norm(z, axis=1, keepdims=True))
 
     def _predict(self, X: Array) -> Ints:
+        return np.asarray(self._score_classes(X).numpy().argmax(1))
+
+    def _score_classes(self, X: Array) -> Tensor:
         rows = self._rows(X)
         similarity = np.stack([similarities(rows, s, self.energy) for s in self._local], axis=1)
-        return np.asarray(similarity.argmax(1))
+        return torch.from_numpy(similarity)
 
     def _embed(self, X: Array) -> Floats:
         return self._embedder.transform(X)
