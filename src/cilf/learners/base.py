@@ -14,13 +14,14 @@ import torch
 
 from cilf.clustering.p_values import Labelled, rank_alone
 from cilf.core import Detection, Label, parameters, validation
+from cilf.core.near_duplicates import group_near_duplicates, join_groups
 from cilf.core.parameters import Part
 from cilf.core.types import Array, Bools, Floats, Ints
 from cilf.errors import BadInput, NotFitted
 from cilf.learners import persistence
 from cilf.nn import onnx_models
 from cilf.nn.feature_cache import cached_features
-from cilf.nn.memory import Memory
+from cilf.nn.memory import Memory, set_aside
 from cilf.nn.network import resolve_device
 from cilf.nn.pretrained import Extractor, is_frozen, make_extractor
 
@@ -108,6 +109,7 @@ class Learner(ABC):
     _features: Features | None = None  # fixed by fit
     _compared_backbones: Mapping[str, float] = {}  # replaced by fit
     _history: list[dict[str, Any]]
+    _given: Array | None = None  # what fit or update is learning, as users give it
 
     # ------------------------------------------------------------- what a subclass writes
 
@@ -192,7 +194,8 @@ class Learner(ABC):
             self._compared_backbones = {}
             extractor = self._make_extractor(X, positions)
             seen = X if extractor is None else _normalize(cached_features(extractor, X))
-            self._fit(seen, positions)
+            with self._learning(X):
+                self._fit(seen, positions)
         self._classes, self._shape = classes, X.shape[1:]
         self._features = None
         if extractor is not None:
@@ -243,7 +246,7 @@ class Learner(ABC):
         y = validation.labels(y, n=len(X), kind=self.classes_.dtype.kind)
         arrived = validation.in_order_of_appearance(y, self._classes)
         classes = self._classes + arrived
-        with self._all_or_nothing():
+        with self._all_or_nothing(), self._learning(X):
             self._update(self._extract_features(X), _positions(y, classes), len(classes))
         self._classes = classes
         self._history = [*self._history, _event("update", len(y), arrived)]
@@ -428,6 +431,43 @@ class Learner(ABC):
             vars(self).clear()
             vars(self).update(before)
             raise
+
+    @contextmanager
+    def _learning(self, X: Array) -> Iterator[None]:
+        """Let ``_divide`` see the instances as users give them."""
+        self._given = X
+        try:
+            yield
+        finally:
+            del self._given
+
+    def _divide(
+        self,
+        X: Array,
+        y: Ints,
+        per_class: int,
+        rng: np.random.Generator,
+        *,
+        memory: Memory | None = None,
+        held_out: Memory | None = None,
+    ) -> tuple[Memory, Memory]:
+        """Divide new instances into those to train on, and those to hold out with the earlier ones.
+
+        Near-duplicates are on one side. An earlier held-out instance of which near-duplicates come
+        now is dropped. ``memory`` are instances that were trained on before.
+        """
+        memory = Memory.empty(X) if memory is None else memory
+        held_out = Memory.empty(X) if held_out is None else held_out
+        is_new = np.arange(len(memory) + len(held_out) + len(X)) >= len(memory) + len(held_out)
+        group = group_near_duplicates(memory.X, held_out.X, X)
+        own = joined = group[is_new]
+        if self._given is not None and self._given is not X:  # features tell them apart less well
+            joined = join_groups(own, group_near_duplicates(self._given))
+        is_seen = np.isin(own, group[: len(memory)])
+        is_fresh = ~np.isin(group[len(memory) :][: len(held_out)], own)
+        held_out = held_out.rows(np.flatnonzero(is_fresh))
+        train, aside = set_aside(y, per_class, rng, held_out.y, joined, is_seen)
+        return Memory(X[train], y[train]), held_out.combine(X[aside], y[aside])
 
     @property
     def _inner_shape(self) -> tuple[int, ...]:
