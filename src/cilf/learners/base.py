@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from cilf.clustering.p_values import Labelled, rank_alone
 from cilf.core import Detection, Label, parameters, validation
@@ -21,6 +22,7 @@ from cilf.errors import BadInput, NotFitted
 from cilf.learners import persistence
 from cilf.nn import onnx_models
 from cilf.nn.feature_cache import cached_features
+from cilf.nn.label_check import check_labels
 from cilf.nn.memory import Memory, set_aside
 from cilf.nn.network import resolve_device
 from cilf.nn.pretrained import Extractor, is_frozen, make_extractor
@@ -42,6 +44,31 @@ class Remembered(NamedTuple):
     X: Array  # (n, ...) as they came, or as vectors of the frozen network
     y: Array  # (n,) their classes
     held_out: Bools  # (n,) whether they are kept out of all training
+
+
+@dataclass(frozen=True)
+class LabelCheck:
+    """What the other labelled instances say about the labels of new ones, and of kept ones.
+
+    Attributes:
+        is_doubtful: whether the label of each new instance is in doubt.
+        likely: the class that the others say for each new instance.
+        group: near-duplicates among the new instances have the same number.
+        clean: the instances that the learner keeps. They are held-out ones if there are any.
+    """
+
+    is_doubtful: Bools  # (n,)
+    likely: Array  # (n,)
+    group: Ints  # (n,)
+    clean: Clean
+
+
+class Clean(NamedTuple):
+    """How a check of labels judges instances whose labels are taken to be right."""
+
+    n: int
+    n_doubtful: int
+    n_agreeing: int  # the others say their class
 
 
 class Learner(ABC):
@@ -164,6 +191,10 @@ class Learner(ABC):
         """Instances as the vectors whose distances make p-values; none for no instances."""
         return self._embed(X) if len(X) else np.zeros((0, 1), dtype=np.float32)
 
+    def _views(self, X: Array) -> list[Tensor]:
+        """Instances as the vectors that tell classes apart."""
+        return [torch.from_numpy(self._embed(X))]
+
     def _wanted_features(self, X: Array) -> str | None:
         """The frozen network (see ``nn.pretrained``) that training data pass through, if any."""
         return None
@@ -281,6 +312,47 @@ class Learner(ABC):
         """Predict instances that ``remembered`` gave, now or before an update."""
         self._require_fitted()
         return self.classes_[self._predict(kept.X)]
+
+    def check_labels(self, X: Any, y: Any) -> LabelCheck | None:
+        """Check the labels of new instances before an update, without learning them.
+
+        Each is compared with what the kept and the other new instances say. None if the learner
+        keeps nothing to compare with.
+
+        >>> from cilf.learners.iforest import IForest
+        >>> X = [[i % 20 / 20 + 5 * (i >= 20)] for i in range(40)]
+        >>> learner = IForest().fit(X, ["ant"] * 20 + ["bee"] * 20)
+        >>> new = [[0.31], [0.52], [5.13], [5.77]]
+        >>> learner.check_labels(new, ["ant", "bee", "bee", "bee"]).is_doubtful.tolist()
+        [False, True, False, False]
+        """
+        X = self._check_instances(X)
+        y = validation.labels(y, n=len(X), kind=self.classes_.dtype.kind)
+        kept = self.remembered()
+        if kept is None:
+            return None
+        classes = self._classes + validation.in_order_of_appearance(y, self._classes)
+        seen, is_new = self._extract_features(X), np.arange(len(kept.y) + len(X)) >= len(kept.y)
+        group = group_near_duplicates(kept.X, seen)
+        if seen is not X:
+            apart = np.concatenate([np.arange(len(kept.y)), len(kept.y) + group_near_duplicates(X)])
+            group = join_groups(group, apart)
+        labels = np.concatenate([_positions(kept.y, classes), _positions(y, classes)])
+        views = map(torch.cat, zip(self._views(kept.X), self._views(seen), strict=True))
+        checked = check_labels(list(views), labels, group)
+        clean = ~is_new
+        if kept.held_out.any():
+            clean[: len(kept.y)] &= kept.held_out
+        return LabelCheck(
+            is_doubtful=checked.is_doubtful[is_new],
+            likely=np.array(classes)[checked.likely[is_new]],
+            group=group[is_new],
+            clean=Clean(
+                int(clean.sum()),
+                int(checked.is_doubtful[clean].sum()),
+                int((checked.likely == labels)[clean].sum()),
+            ),
+        )
 
     def rename(self, names: Mapping[Label, Label]) -> Self:
         """Rename classes, ``{old: new}``. Nothing else changes.

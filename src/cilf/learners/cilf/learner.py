@@ -236,6 +236,9 @@ class CILF(Learner):
     def _predict(self, X: Array) -> Ints:
         return self._readouts.label(self._embedding().views(as_tensor(X, self._network.device)))
 
+    def _views(self, X: Array) -> list[Tensor]:
+        return list(self._embedding().views(as_tensor(X, self._network.device)))
+
     def _label(self, result: DetectorResult) -> Ints:
         """The known class of each instance, by the readout or by a detector's own network."""
         if result.views is None:

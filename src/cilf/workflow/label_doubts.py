@@ -1,0 +1,110 @@
+"""Wrong labels in an update: classes with more doubtful labels than right ones have.
+
+The learner says which labels are in doubt (:meth:`cilf.learners.Learner.check_labels`), of new
+instances and of the ones it keeps, whose labels are taken to be right. A share is compared by the
+bounds of its Wilson interval. Near-duplicates count as one instance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from cilf.core.types import Array, Bools
+from cilf.learners.base import LabelCheck
+
+Z = 1.96
+MARGIN = 0.05  # of doubtful labels beyond those of right ones that refuses an update
+FEWEST = 3  # doubtful instances that say anything
+LEAST_AGREEMENT = 0.75  # of right labels, for a check that can refuse
+MOST_NAMED = 5
+
+
+@dataclass(frozen=True)
+class LabelDoubts:
+    """Labels of an update that are probably wrong.
+
+    Attributes:
+        label: the class that was given; None for all labels of the update together.
+        n: the number of instances with this label, near-duplicates counted once.
+        n_doubtful: the number of those in doubt.
+        clean: the share of right labels that is in doubt.
+        likely: the class that most of the doubtful ones look like.
+        suspects: the identities of doubtful instances.
+        refuses: whether there are so many that the update is refused.
+    """
+
+    label: str | None
+    n: int
+    n_doubtful: int
+    clean: float
+    likely: str
+    suspects: tuple[str, ...]
+    refuses: bool
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"suspects": list(self.suspects)}
+
+    def __str__(self) -> str:
+        of = "all classes" if self.label is None else f"class {self.label!r}"
+        like = "other classes" if self.label is None else f"mostly {self.likely!r}"
+        named = ", ".join(self.suspects[:MOST_NAMED])
+        more = len(self.suspects) - MOST_NAMED
+        return (
+            f"{self.n_doubtful} of {self.n} new labels of {of} look wrong (the instances look like "
+            f"{like}; of right labels {self.clean:.0%} look wrong): {named}"
+            + (f" and {more} more" if more > 0 else "")
+        )
+
+
+def find_label_doubts(check: LabelCheck | None, y: Array, ids: Sequence[str]) -> list[LabelDoubts]:
+    """Find the classes, or all together, with more doubtful labels than right ones have."""
+    if check is None or check.clean.n == 0:
+        return []
+    doubts = []
+    for label in (*np.unique(y).tolist(), None):
+        of = np.ones(len(y), dtype=bool) if label is None else y == label
+        if found := _judge(check, label, of, ids):
+            doubts.append(found)
+    by_class = [found for found in doubts if found.label is not None]
+    return by_class if any(found.refuses for found in by_class) else doubts
+
+
+def _judge(
+    check: LabelCheck, label: str | None, of: Bools, ids: Sequence[str]
+) -> LabelDoubts | None:
+    n, n_doubtful = _count_scenes(check, of), _count_scenes(check, of & check.is_doubtful)
+    clean = check.clean
+    least, most = bound_share(n_doubtful, n)[0], bound_share(clean.n_doubtful, clean.n)[1]
+    if n_doubtful < FEWEST or least <= most:
+        return None
+    rows = np.flatnonzero(of & check.is_doubtful)
+    return LabelDoubts(
+        label=label,
+        n=n,
+        n_doubtful=n_doubtful,
+        clean=clean.n_doubtful / clean.n,
+        likely=Counter(check.likely[rows].tolist()).most_common(1)[0][0],
+        suspects=tuple(ids[row] for row in rows.tolist()),
+        refuses=least > most + MARGIN and clean.n_agreeing >= LEAST_AGREEMENT * clean.n,
+    )
+
+
+def _count_scenes(check: LabelCheck, of: Bools) -> int:
+    return len(np.unique(check.group[of]))
+
+
+def bound_share(k: float, n: int, z: float = Z) -> tuple[float, float]:
+    """The Wilson interval of a share, k of n.
+
+    >>> [round(bound, 3) for bound in bound_share(0, 20)]
+    [0.0, 0.161]
+    """
+    centre = (k + z * z / 2) / (n + z * z)
+    half = z * math.sqrt(max(k * (n - k) / n + z * z / 4, 0.0)) / (n + z * z)
+    return max(0.0, centre - half), min(1.0, centre + half)
