@@ -192,8 +192,9 @@ class Learner(ABC):
         return self._embed(X) if len(X) else np.zeros((0, 1), dtype=np.float32)
 
     def _views(self, X: Array) -> list[Tensor]:
-        """Instances as the vectors that tell classes apart."""
-        return [torch.from_numpy(self._embed(X))]
+        """Instances as vectors that tell classes apart, and that training changed least."""
+        frozen = self._features is not None
+        return [torch.from_numpy(X.astype(np.float32) if frozen else self._embed(X))]
 
     def _wanted_features(self, X: Array) -> str | None:
         """The frozen network (see ``nn.pretrained``) that training data pass through, if any."""
@@ -338,11 +339,13 @@ class Learner(ABC):
             apart = np.concatenate([np.arange(len(kept.y)), len(kept.y) + group_near_duplicates(X)])
             group = join_groups(group, apart)
         labels = np.concatenate([_positions(kept.y, classes), _positions(y, classes)])
-        views = map(torch.cat, zip(self._views(kept.X), self._views(seen), strict=True))
-        checked = check_labels(list(views), labels, group)
         clean = ~is_new
         if kept.held_out.any():
-            clean[: len(kept.y)] &= kept.held_out
+            clean[: len(kept.y)] = kept.held_out
+        views = [
+            torch.cat(pair) for pair in zip(self._views(kept.X), self._views(seen), strict=True)
+        ]
+        checked = check_labels(views, labels, group, clean | is_new)
         return LabelCheck(
             is_doubtful=checked.is_doubtful[is_new],
             likely=np.array(classes)[checked.likely[is_new]],

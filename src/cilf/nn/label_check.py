@@ -39,24 +39,32 @@ class CheckedLabels:
     is_doubtful: Bools  # (n,)
 
 
-def check_labels(views: Sequence[Tensor], labels: Ints, group: Ints) -> CheckedLabels:
+def check_labels(
+    views: Sequence[Tensor], labels: Ints, group: Ints, is_unseen: Bools
+) -> CheckedLabels:
     """Check the labels of instances with these views, which make ``group`` near-duplicates.
+
+    How sure the others usually are is measured on ``is_unseen``, the instances that the views were
+    not trained on.
 
     >>> points = torch.cat([torch.randn(30, 2) - 9, torch.randn(30, 2) + 9])
     >>> labels = np.repeat([0, 1], 30)
     >>> labels[:3] = 1
-    >>> np.flatnonzero(check_labels([points], labels, np.arange(60)).is_doubtful).tolist()
+    >>> checked = check_labels([points], labels, np.arange(60), np.ones(60, dtype=bool))
+    >>> np.flatnonzero(checked.is_doubtful).tolist()
     [0, 1, 2]
     """
     if len(labels) < FEWEST:
         return CheckedLabels(labels, np.zeros(len(labels), dtype=bool))
     scores = _cross_validate(views, labels, group)
-    weight = weigh_scores([torch.from_numpy(scores)], torch.from_numpy(labels))[0]
+    unseen = torch.from_numpy(labels[is_unseen])
+    weight = weigh_scores([torch.from_numpy(scores[is_unseen])], unseen)[0]
     p = softmax(weight * scores, axis=1)
     rows = np.arange(len(labels))
     own = p[rows, labels]
-    counts = np.bincount(labels, minlength=p.shape[1])
-    usual = np.bincount(labels, own, minlength=p.shape[1]) / np.maximum(counts, 1)
+    counts = np.bincount(labels[is_unseen], minlength=p.shape[1])
+    usual = np.bincount(labels[is_unseen], own[is_unseen], minlength=p.shape[1])
+    usual /= np.maximum(counts, 1)
     others = np.where(p >= usual, p, 0.0)
     others[rows, labels] = 0.0
     is_doubtful = others.max(1) > own

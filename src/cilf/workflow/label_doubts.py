@@ -1,8 +1,9 @@
 """Wrong labels in an update: classes with more doubtful labels than right ones have.
 
 The learner says which labels are in doubt (:meth:`cilf.learners.Learner.check_labels`), of new
-instances and of the ones it keeps, whose labels are taken to be right. A share is compared by the
-bounds of its Wilson interval. Near-duplicates count as one instance.
+instances and of the ones it keeps, whose labels are taken to be right. The excess is the lower
+bound of the difference between the two shares (Newcombe, 1998, from their Wilson intervals), so that
+few instances prove little. Near-duplicates count as one instance.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from cilf.core.types import Array, Bools
 from cilf.learners.base import LabelCheck
 
 Z = 1.96
-MARGIN = 0.05  # of doubtful labels beyond those of right ones that refuses an update
-FEWEST = 3  # doubtful instances that say anything
+WARNING, REFUSAL = 0.02, 0.05  # excess over right labels, since novel classes are harder to tell
+FEWEST = 4  # doubtful instances that say anything
 LEAST_AGREEMENT = 0.75  # of right labels, for a check that can refuse
 MOST_NAMED = 5
 
@@ -80,8 +81,8 @@ def _judge(
 ) -> LabelDoubts | None:
     n, n_doubtful = _count_scenes(check, of), _count_scenes(check, of & check.is_doubtful)
     clean = check.clean
-    least, most = bound_share(n_doubtful, n)[0], bound_share(clean.n_doubtful, clean.n)[1]
-    if n_doubtful < FEWEST or least <= most:
+    excess = bound_excess(n_doubtful, n, clean.n_doubtful, clean.n)
+    if n_doubtful < FEWEST or excess <= WARNING:
         return None
     rows = np.flatnonzero(of & check.is_doubtful)
     return LabelDoubts(
@@ -91,7 +92,7 @@ def _judge(
         clean=clean.n_doubtful / clean.n,
         likely=Counter(check.likely[rows].tolist()).most_common(1)[0][0],
         suspects=tuple(ids[row] for row in rows.tolist()),
-        refuses=least > most + MARGIN and clean.n_agreeing >= LEAST_AGREEMENT * clean.n,
+        refuses=excess > REFUSAL and clean.n_agreeing >= LEAST_AGREEMENT * clean.n,
     )
 
 
@@ -99,12 +100,20 @@ def _count_scenes(check: LabelCheck, of: Bools) -> int:
     return len(np.unique(check.group[of]))
 
 
-def bound_share(k: float, n: int, z: float = Z) -> tuple[float, float]:
-    """The Wilson interval of a share, k of n.
+def bound_excess(k: int, n: int, clean_k: int, clean_n: int) -> float:
+    """The lower bound of the difference between two shares.
 
-    >>> [round(bound, 3) for bound in bound_share(0, 20)]
-    [0.0, 0.161]
+    >>> round(bound_excess(20, 60, 2, 100), 2)
+    0.19
     """
-    centre = (k + z * z / 2) / (n + z * z)
-    half = z * math.sqrt(max(k * (n - k) / n + z * z / 4, 0.0)) / (n + z * z)
-    return max(0.0, centre - half), min(1.0, centre + half)
+    share, clean = k / n, clean_k / clean_n
+    below = share - _bound_share(k, n)[0]
+    above = _bound_share(clean_k, clean_n)[1] - clean
+    return share - clean - math.hypot(below, above)
+
+
+def _bound_share(k: int, n: int) -> tuple[float, float]:
+    """The Wilson interval of a share, k of n."""
+    centre = (k + Z * Z / 2) / (n + Z * Z)
+    half = Z * math.sqrt(k * (n - k) / n + Z * Z / 4) / (n + Z * Z)
+    return centre - half, centre + half

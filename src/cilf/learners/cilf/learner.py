@@ -237,7 +237,7 @@ class CILF(Learner):
         return self._readouts.label(self._embedding().views(as_tensor(X, self._network.device)))
 
     def _views(self, X: Array) -> list[Tensor]:
-        return list(self._embedding().views(as_tensor(X, self._network.device)))
+        return self._embedding().views(as_tensor(X, self._network.device))[-1:]
 
     def _label(self, result: DetectorResult) -> Ints:
         """The known class of each instance, by the readout or by a detector's own network."""
