@@ -1,9 +1,10 @@
 """A check of labels: does each agree with what the other labelled instances say?
 
-Every instance is classified by a discriminant of the others (in folds that keep near-duplicates
-together). As in confident learning (Northcutt, Jiang and Chuang, 2021), a label is in doubt if
-another class is more probable, and as probable as that class usually is for its own instances.
-Instances that are merely hard to tell from another class are not that sure of it.
+Every instance is classified by a discriminant of the others, in folds that keep near-duplicates
+together. Near-duplicates with one label are judged together. As in confident learning (Northcutt,
+Jiang and Chuang, 2021), a label is in doubt if another class is more probable, and as probable as
+that class usually is for its own instances. Instances that are merely hard to tell from another
+class are not that sure of it.
 """
 
 from __future__ import annotations
@@ -56,19 +57,29 @@ def check_labels(
     """
     if len(labels) < FEWEST:
         return CheckedLabels(labels, np.zeros(len(labels), dtype=bool))
-    scores = _cross_validate(views, labels, group)
+    scores = _average(_cross_validate(views, labels, group), labels, group)
     unseen = torch.from_numpy(labels[is_unseen])
     weight = weigh_scores([torch.from_numpy(scores[is_unseen])], unseen)[0]
     p = softmax(weight * scores, axis=1)
     rows = np.arange(len(labels))
     own = p[rows, labels]
     counts = np.bincount(labels[is_unseen], minlength=p.shape[1])
-    usual = np.bincount(labels[is_unseen], own[is_unseen], minlength=p.shape[1])
-    usual /= np.maximum(counts, 1)
+    sums = np.bincount(labels[is_unseen], own[is_unseen], minlength=p.shape[1])
+    usual = sums / np.maximum(counts, 1)
     others = np.where(p >= usual, p, 0.0)
     others[rows, labels] = 0.0
     is_doubtful = others.max(1) > own
     return CheckedLabels(np.where(is_doubtful, others.argmax(1), p.argmax(1)), is_doubtful)
+
+
+def _average(scores: Floats, labels: Ints, group: Ints) -> Floats:
+    """The mean scores of the near-duplicates with one label, for each of them: (n, c)."""
+    pairs, member = np.unique(np.stack([group, labels]), axis=1, return_inverse=True)
+    member = member.ravel()
+    sums = np.zeros((pairs.shape[1], scores.shape[1]), dtype=scores.dtype)
+    np.add.at(sums, member, scores)
+    means: Floats = (sums / np.bincount(member)[:, None])[member].astype(scores.dtype)
+    return means
 
 
 def _cross_validate(views: Sequence[Tensor], labels: Ints, group: Ints) -> Floats:

@@ -2,8 +2,8 @@
 
 The learner says which labels are in doubt (:meth:`cilf.learners.Learner.check_labels`), of new
 instances and of the ones it keeps, whose labels are taken to be right. The excess is the lower
-bound of the difference between the two shares (Newcombe, 1998, from their Wilson intervals), so that
-few instances prove little. Near-duplicates count as one instance.
+bound of the difference between the two shares (Newcombe, 1998, from their Wilson intervals), so
+that few instances prove little. Near-duplicates count as one instance.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def bound_excess(k: int, n: int, clean_k: int, clean_n: int) -> float:
     """The lower bound of the difference between two shares.
 
     >>> round(bound_excess(20, 60, 2, 100), 2)
-    0.19
+    0.2
     """
     share, clean = k / n, clean_k / clean_n
     below = share - _bound_share(k, n)[0]
