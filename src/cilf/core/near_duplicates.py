@@ -30,7 +30,8 @@ N_HASHES = 2**16  # of the words and pairs of words of a text
 SAMPLE = 512  # instances that the surroundings of every instance are measured by
 NEAR_SHARE, FEWEST_NEAR = 0.05, 20  # of the sample that make the surroundings
 FEWEST = 12  # instances whose surroundings can be measured
-FALSE_SHARE = 0.01  # of the instances called near-duplicates
+FALSE_SHARE = 0.05  # of the instances called near-duplicates
+LEAST_DIMENSION = 0.1
 LARGEST_RATIO = 0.4  # of a distance to that of the surroundings
 LEAF, N_TREES = 512, 6  # instances that are compared with each other, and how often they are drawn
 BLOCK = 2048
@@ -200,8 +201,9 @@ def _measure_surroundings(points: Points) -> Surroundings:
         scale[start : start + BLOCK] = distance[:, near]
     growth = np.log(np.maximum(scale, 1e-30) / np.maximum(inner, 1e-30))
     dimension = np.log((near + 0.5) / (nearer + 0.5)) / np.maximum(growth, 1e-3)
+    usual = max(float(np.median(dimension)), LEAST_DIMENSION)
     # A dimension that is estimated too high by chance would make near ones too improbable.
-    dimension = np.clip(dimension, 0.1, max(np.median(dimension), 0.1))
+    dimension = np.clip(dimension, usual / 2, usual)
     return Surroundings(scale, dimension, len(points) * near / len(rows))
 
 

@@ -20,8 +20,8 @@ from cilf.core.types import Array, Bools
 from cilf.learners.base import LabelCheck
 
 Z = 1.96
-WARNING, REFUSAL = 0.02, 0.05  # excess over right labels, since novel classes are harder to tell
-FEWEST = 4  # doubtful instances that say anything
+REFUSAL = 0.05  # excess over right labels; novel classes are harder to tell than known ones
+FEWEST = 3  # doubtful instances that say anything
 LEAST_AGREEMENT = 0.75  # of right labels, for a check that can refuse
 MOST_NAMED = 5
 
@@ -82,7 +82,7 @@ def _judge(
     n, n_doubtful = _count_scenes(check, of), _count_scenes(check, of & check.is_doubtful)
     clean = check.clean
     excess = bound_excess(n_doubtful, n, clean.n_doubtful, clean.n)
-    if n_doubtful < FEWEST or excess <= WARNING:
+    if n_doubtful < FEWEST or excess <= 0:
         return None
     rows = np.flatnonzero(of & check.is_doubtful)
     return LabelDoubts(
