@@ -53,7 +53,7 @@ class LabelDoubts:
 
     def __str__(self) -> str:
         of = "all classes" if self.label is None else f"class {self.label!r}"
-        like = "other classes" if self.label is None else f"mostly {self.likely!r}"
+        like = "other classes" if self.label is None else f"{self.likely!r}"
         named = ", ".join(self.suspects[:MOST_NAMED])
         more = len(self.suspects) - MOST_NAMED
         return (

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from cilf.core.notices import warn_once
 from cilf.core.types import Array
 from cilf.errors import BadInput
 from cilf.learners import make
 from cilf.workflow.comparison import Score
+from cilf.workflow.data_check import check_data
 from cilf.workflow.input_data import read_labelled
 from cilf.workflow.prediction import count_labels
 from cilf.workflow.versions import FIT, Event, ModelFolder
@@ -64,6 +66,9 @@ def fit(
     _require_new(model, again)
     made = make(learner, **(parameters or {}))
     dataset = read_labelled(data, loading or {})
+    report = check_data(dataset)
+    for problem in report.problems:
+        warn_once(f"{data}: {problem}")
     made.fit(*dataset.train)
     accuracy = _score_classes(dataset.test.y, made.predict(dataset.test.X))
     about = {
@@ -73,6 +78,9 @@ def fit(
         "labels": count_labels(dataset.train.y.tolist()),
         "new_classes": made.classes_.tolist(),
         "held_out": {label: score.to_json() for label, score in accuracy.items()},
+        "near_duplicates": report.n_near_duplicates,
+        "near_duplicates_across": report.n_across,
+        "problems": report.problems,
         "columns": list(dataset.columns),
         "note": note,
     }
