@@ -53,7 +53,7 @@ def test_an_instance_in_two_classes_is_named() -> None:
 
 
 def test_small_classes_and_scores_on_almost_nothing() -> None:
-    X, y = rows(80)
+    y = rows(80)[1]
     few = np.concatenate([y, ["c"] * 6])
     data = dataset(RNG.normal(size=(86, 20)), few, RNG.normal(size=(11, 20)), [*"aaaaabbbbbc"])
     assert check_data(data).problems == [

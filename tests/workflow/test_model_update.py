@@ -80,7 +80,7 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("forgetful")
 def test_an_update_that_forgets_is_refused_unless_forced(named_points: Path) -> None:
-    problem = r"stays as it is: .* lose 1\.000 .* measured on 96 .* more than 0\.05, while no new"
+    problem = r"stays as it is: .* lose 1\.000 .* measured on 96 .* more than 0\.05: look"
     with pytest.raises(workflow.WouldForget, match=problem) as told:
         workflow.update("model", *workflow.read_labels("found"))
     assert [c.label for c in told.value.result.changes] == ["left", "right", "up", "down"]

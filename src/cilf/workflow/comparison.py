@@ -156,7 +156,7 @@ def explain_refusal(changes: Sequence[ClassChange], tolerance: float) -> str | N
     None
     >>> explain_refusal([ClassChange("cat", few, few, n_changed=6)], tolerance=0.1)
     'known classes would lose 0.300 (0.120 to 0.480) of accuracy on average, measured on 20
-    instances (most cat: 1.000 before, 0.700 after, on 20)'
+    instances (cat: 1.000 before, 0.700 after, on 20)'
     """
     measured = [change for change in changes if not math.isnan(change.loss)]
     if not measured:
@@ -167,7 +167,7 @@ def explain_refusal(changes: Sequence[ClassChange], tolerance: float) -> str | N
     if loss.interval()[0] > tolerance + ROUNDING:
         return (
             f"known classes would lose {_format(loss, Z)} of accuracy on average, measured on "
-            f"{loss.n} instances (most {seen})"
+            f"{loss.n} instances ({seen})"
         )
     surest = max(measured, key=lambda change: change.paired_loss.interval(CLASS_Z)[0])
     loss = surest.paired_loss

@@ -33,7 +33,7 @@ class DataReport:
 
 
 def check_data(data: Dataset) -> DataReport:
-    """Find near-duplicates, small classes, instances in two classes and columns that number rows."""
+    """Find near-duplicates, instances in two classes, small classes and row numbers."""
     group = group_near_duplicates(data.train.X, data.test.X)
     held_out = group[len(data.train) :]
     n_across = int(np.isin(held_out, group[: len(data.train)]).sum())
@@ -73,10 +73,8 @@ def _describe_mixed(data: Dataset, group: Ints) -> Iterator[str]:
         rows = mixed[group[mixed] == number]
         _, one_each = np.unique(y[rows], return_index=True)
         examples.append(" and ".join(f"{ids[row]} ({y[row]!s})" for row in rows[one_each][:2]))
-    yield (
-        f"{_count(len(numbers), 'instance')} in more than one class ({_list(examples, len(numbers))})"
-        ": correct the labels"
-    )
+    found = f"{_count(len(numbers), 'instance')} in more than one class"
+    yield f"{found} ({_list(examples, len(numbers))}): correct the labels"
 
 
 def _describe_small_classes(data: Dataset, held_out: Ints) -> Iterator[str]:

@@ -179,9 +179,9 @@ def _explain_refusal(
         )
     if loss:
         return (
-            f"{loss}, surely more than {tolerance:g}, while no new label looks wrong: name more "
-            "instances of these classes, or keep the update anyway (--force; cilf rollback undoes "
-            "it)"
+            f"{loss}, surely more than {tolerance:g}: look whether a new class is a known one "
+            "under another name, name more instances of the known classes, or keep the update "
+            "anyway (--force; cilf rollback undoes it)"
         )
     return None
 
