@@ -56,8 +56,8 @@ def test_nothing_to_compare_with() -> None:
 
 def test_the_message_names_the_suspects() -> None:
     assert str(judge(14)[0]) == (
-        "14 of 40 new labels of class 'dog' look wrong (the instances look like 'cat'; of right "
-        "labels 2% look wrong): image-0, image-1, image-2, image-3, image-4 and 9 more"
+        "14 of 40 new labels of class 'dog' contradict the others (of right labels 2% do): they, "
+        "or labels of 'cat', are wrong: image-0, image-1, image-2, image-3, image-4 and 9 more"
     )
 
 

@@ -35,7 +35,7 @@ class LabelDoubts:
         n: the number of instances with this label, near-duplicates counted once.
         n_doubtful: the number of those in doubt.
         clean: the share of right labels that is in doubt.
-        likely: the class that most of the doubtful ones look like.
+        likely: the class that most of the doubtful ones look like. Its labels may be the wrong ones.
         suspects: the identities of doubtful instances.
         refuses: whether there are so many that the update is refused.
     """
@@ -52,14 +52,17 @@ class LabelDoubts:
         return asdict(self) | {"suspects": list(self.suspects)}
 
     def __str__(self) -> str:
-        of = "all classes" if self.label is None else f"class {self.label!r}"
-        like = "other classes" if self.label is None else f"{self.likely!r}"
         named = ", ".join(self.suspects[:MOST_NAMED])
-        more = len(self.suspects) - MOST_NAMED
+        more = f" and {len(self.suspects) - MOST_NAMED} more" * (len(self.suspects) > MOST_NAMED)
+        usual = f"of right labels {self.clean:.0%} do"
+        if self.label is None:
+            return (
+                f"{self.n_doubtful} of {self.n} new labels contradict the others ({usual}): "
+                f"{named}{more}"
+            )
         return (
-            f"{self.n_doubtful} of {self.n} new labels of {of} look wrong (the instances look like "
-            f"{like}; of right labels {self.clean:.0%} look wrong): {named}"
-            + (f" and {more} more" if more > 0 else "")
+            f"{self.n_doubtful} of {self.n} new labels of class {self.label!r} contradict the "
+            f"others ({usual}): they, or labels of {self.likely!r}, are wrong: {named}{more}"
         )
 
 
