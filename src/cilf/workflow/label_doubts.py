@@ -35,7 +35,7 @@ class LabelDoubts:
         n: the number of instances with this label, near-duplicates counted once.
         n_doubtful: the number of those in doubt.
         clean: the share of right labels that is in doubt.
-        likely: the class that most of the doubtful ones look like. Its labels may be the wrong ones.
+        likely: the class that most of the doubtful ones look like, or whose labels are wrong.
         suspects: the identities of doubtful instances.
         refuses: whether there are so many that the update is refused.
     """
