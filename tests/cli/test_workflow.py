@@ -266,7 +266,9 @@ def test_predictions_go_to_a_file(vectors: Any) -> None:
     done = vectors("predict", "net", "new.csv", "--out", "out/labels.csv", "--overwrite")
     assert done.code == 0
     rows = rows_of(Path("out/labels.csv"))
-    assert list(rows[0]) == ["identity", "label", "confidence", "second", "novelty_p"]
+    assert list(rows[0]) == [
+        "identity", "label", "confidence", "second", "novelty_p", "source",
+    ]  # fmt: skip
     assert all(0.5 <= float(row["confidence"]) <= 1 for row in rows)
     assert all({row["label"], row["second"]} == {"ant", "bee"} for row in rows)
     told = json.loads(vectors("predict", "net", "new.csv", "--json").out)

@@ -25,7 +25,7 @@ from cilf.errors import BadConfig
 
 if TYPE_CHECKING:
     from cilf.workflow import Event, Findings, Predictions, UpdateResult
-    from cilf.workflow.comparison import Score
+    from cilf.workflow.comparison import Loss, Score
 
 MODEL_OUT, FINDINGS_OUT = "runs/model", "runs/findings"
 KILO = 1000
@@ -483,7 +483,7 @@ def _show_update(updated: UpdateResult, model: Path, as_json: bool) -> None:
     edits = f"; {edits}" if (edits := _describe_edits(updated.event)) else ""
     terminal.print_line(
         f"{model}: version {updated.event.version}, from {updated.n_labels} labels{corrected}; "
-        f"new classes: {new}{edits}; known classes {_describe_loss(updated.loss)}"
+        f"new classes: {new}{edits}; known classes {_describe_loss(updated.paired_loss)}"
     )
 
 
@@ -491,12 +491,15 @@ def _cells(score: Score) -> tuple[str, str, str]:
     return str(score.n), terminal.format_number(score.before), terminal.format_number(score.after)
 
 
-def _describe_loss(loss: float) -> str:
-    if math.isnan(loss):
+def _describe_loss(loss: Loss) -> str:
+    if math.isnan(loss.mean):
         return "were not measured"
-    if abs(loss) < SMALLEST_SHOWN:
-        return "lose nothing"
-    return f"lose {loss:.3f} on average" if loss > 0 else f"gain {-loss:.3f} on average"
+    low, high = loss.interval()
+    if abs(loss.mean) < SMALLEST_SHOWN:
+        return f"lose nothing ({high:.3f} at most, measured on {loss.n} instances)"
+    mean, low, high = (loss.mean, low, high) if loss.mean > 0 else (-loss.mean, -high, -low)
+    verb = "lose" if loss.mean > 0 else "gain"
+    return f"{verb} {mean:.3f} on average ({low:.3f} to {high:.3f}, measured on {loss.n} instances)"
 
 
 def _predictions_to_json(predicted: Predictions, model: Path, out: Path | None) -> dict[str, Any]:
