@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -68,6 +69,8 @@ def test_the_whole_story_on_a_folder_of_images(run: Any, shots: Path) -> None:
     done = run("fit", "labelled", "--out", "model", "--note", "first")
     assert done.code == 0, done.err
     assert "model: version 1, 4 classes from 192 instances" in done.out
+    assert re.search(r"digit 2 +48 +16 +\d\.\d{3} \(0\.\d\d-[01]\.\d\d\) +12 +\d", done.out)
+    assert re.search(r"on 64 held-out instances, [\d.]+ \([\d.-]+\) on 48 test", done.out)
 
     done = run("detect", "model", "new", "--out", "found")
     assert done.code == 0, done.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import time
@@ -15,10 +16,12 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
+from cilf.console import updates
 from cilf.console.gallery import encode_png
 from cilf.console.service import Console
-from cilf.console.store import Store
+from cilf.console.store import DONE, Store
 from cilf.data import load_dataset
+from cilf.workflow.comparison import Score
 
 from .conftest import (
     COWS,
@@ -41,6 +44,25 @@ def test_pages(client: TestClient) -> None:
     assert "http" not in client.get("/static/console.js").text
     for section in ("clusters", "known", "queries", "history", "update", "members?cluster=1"):
         assert client.get(f"/windows/1/section/{section}").status_code == 200, section
+
+
+def test_the_table_of_an_update_has_the_bounds_of_each_accuracy(
+    client: TestClient, console: Console
+) -> None:
+    post(client, "name", clusters=[COWS], name="cow")
+    job = updates.start_update(console, 1)
+    scores = {"held_out": Score(20, 0.9, 1.0), "memory": Score(40, 1.0, 1.0)}
+    new = {"held_out": Score(0, math.nan, math.nan), "memory": Score(6, math.nan, 1.0)}
+    rows = {"cat": scores, "cow": new}
+    classes = [
+        {"label": label} | {kind: score.to_json() for kind, score in kinds.items()}
+        for label, kinds in rows.items()
+    ]
+    outcome = {"refused": False, "version": 2, "n_labels": 12, "classes": classes}
+    console.store.change_job(job, status=DONE, result=outcome)
+    text = " ".join(re.sub(r"<[^>]+>", " ", client.get("/windows/1/section/update").text).split())
+    assert "cat 20 90 % 74-97 % 100 % 88-100 % 40 100 % 100 %" in text
+    assert "cow 0 - - 6 - 100 %" in text
 
 
 def test_the_classes_page_says_where_versions_came_from(

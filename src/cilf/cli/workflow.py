@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,7 +24,7 @@ from cilf.cli.options import (
 from cilf.errors import BadConfig
 
 if TYPE_CHECKING:
-    from cilf.workflow import Event, Findings, Predictions, UpdateResult
+    from cilf.workflow import Event, Findings, FitResult, Predictions, UpdateResult
     from cilf.workflow.comparison import Loss, Score
 
 MODEL_OUT, FINDINGS_OUT = "runs/model", "runs/findings"
@@ -97,15 +97,17 @@ def fit(
         return
     learned: Mapping[str, int] = fitted.event.about["labels"]
     terminal.print_table(
-        ("class", "training", "held out", "accuracy"),
+        ("class", "training", "held out", "accuracy", "test", "accuracy"),
         [
-            (name, str(learned.get(name, 0)), str(score.n), terminal.format_number(score.after))
-            for name, score in fitted.accuracy.items()
+            (name, str(learned.get(name, 0)), *_describe_scores(fitted, name))
+            for name in dict.fromkeys((*learned, *fitted.test))
         ],
     )
+    measured = (("held-out", fitted.held_out), ("test", fitted.test))
+    accuracies = (_describe_accuracy(scores, kind) for kind, scores in measured)
     terminal.print_line(
         f"{out}: version {fitted.event.version}, {len(learned)} classes from {fitted.n_labels} "
-        f"instances, accuracy on held-out instances {terminal.format_number(fitted.mean_accuracy)}"
+        f"instances; accuracy {', '.join(filter(None, accuracies))}"
     )
 
 
@@ -467,7 +469,7 @@ def _show_update(updated: UpdateResult, model: Path, as_json: bool) -> None:
     terminal.print_table(
         ("class", "held out", "before", "after", "memory", "before", "after"),
         [
-            (change.label, *_cells(change.held_out), *_cells(change.memory))
+            (change.label, *_cells_with_bounds(change.held_out), *_cells(change.memory))
             for change in updated.changes
         ],
     )
@@ -487,8 +489,39 @@ def _show_update(updated: UpdateResult, model: Path, as_json: bool) -> None:
     )
 
 
+def _describe_scores(fitted: FitResult, label: str) -> Iterator[str]:
+    for scores in (fitted.held_out, fitted.test):
+        score = scores.get(label)
+        n, accuracy = (score.n, score.after) if score else (0, math.nan)
+        yield from (str(n), _format_accuracy(accuracy, n))
+
+
+def _describe_accuracy(scores: Mapping[str, Score], kind: str) -> str:
+    """The mean accuracy with its bounds; "" if it was not measured."""
+    from cilf.workflow.comparison import average_scores
+
+    average = average_scores(scores.values())
+    if average is None:
+        return ""
+    mean = terminal.format_number(average.mean)
+    return f"{mean} ({average.low:.2f}-{average.high:.2f}) on {average.n} {kind} instances"
+
+
+def _format_accuracy(accuracy: float, n: int) -> str:
+    """An accuracy with its bounds."""
+    from cilf.workflow.comparison import bound_accuracy
+
+    bounds, shown = bound_accuracy(accuracy, n), terminal.format_number(accuracy)
+    return f"{shown} ({bounds[0]:.2f}-{bounds[1]:.2f})" if bounds else shown
+
+
 def _cells(score: Score) -> tuple[str, str, str]:
     return str(score.n), terminal.format_number(score.before), terminal.format_number(score.after)
+
+
+def _cells_with_bounds(score: Score) -> tuple[str, str, str]:
+    before, after = (_format_accuracy(value, score.n) for value in (score.before, score.after))
+    return str(score.n), before, after
 
 
 def _describe_loss(loss: Loss) -> str:

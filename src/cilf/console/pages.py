@@ -22,6 +22,7 @@ from cilf.console.uploads import ACCEPTED
 from cilf.console.verbs import VERBS, describe_event
 from cilf.errors import CilfError
 from cilf.query import STRATEGIES
+from cilf.workflow.comparison import bound_accuracy
 
 HERE = File(__file__).parent
 FILES = {  # the pages share the style sheet of the reports
@@ -64,6 +65,7 @@ class _Renderer:
         self.templates.globals["version"] = cilf.__version__
         self.templates.filters["colour"] = lambda number: (number - 1) % N_COLOURS
         self.templates.filters["percent"] = _format_percent
+        self.templates.filters["bounds"] = _format_bounds
         self.templates.filters["counted"] = _format_count
 
     def __call__(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
@@ -77,6 +79,12 @@ def _format_count(n: int, noun: str) -> str:
 
 def _format_percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.0f} %"
+
+
+def _format_bounds(accuracy: float | None, n: int) -> str:
+    """The bounds of an accuracy that was measured on so many instances; "" if on none."""
+    bounds = None if accuracy is None else bound_accuracy(accuracy, n)
+    return f"{100 * bounds[0]:.0f}-{100 * bounds[1]:.0f} %" if bounds else ""
 
 
 # ----------------------------------------------------------------- all windows
