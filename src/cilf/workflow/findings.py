@@ -8,7 +8,7 @@
       findings.csv      identity, label, source, novelty, novelty_p, cluster, name: one line an
                         instance, with its text or its first values at the end
       clusters.csv      one line for each cluster; its name applies to all its members
-      cluster-1.png     typical members of a cluster (cluster-1.txt if they are texts)
+      cluster-1.png     typical members of a cluster (cluster-1.txt if they are texts or rows)
       instances.npz     the instances themselves, so that a model can be updated from here
       findings.json     the model and the data that the findings come from, and each split and
                         merge of clusters since then
