@@ -13,6 +13,9 @@ instance on the way. If an update is refused because of its labels, the person l
 instances that it names, corrects them, and updates again, with ``force`` if need be. Every name
 that is given counts as one label.
 
+On the day of bursts the same model also detects in the same photographs without noise, and in one
+of each, which says what part of the false alarms is due to noise and to repetition.
+
     CILF_DATA=... OMP_NUM_THREADS=1 python benchmarks/practice.py
 """
 
@@ -85,11 +88,17 @@ class Album(NamedTuple):
     pictures: Array
     labels: list[str]
     arrived: list[str]  # classes that start on this day
+    others: dict[str, tuple[Array, list[str]]]  # other forms of the same day
 
     @property
     def truth(self) -> dict[str, str]:
         """The class of each file."""
         return {f"IMG_{i:04}.png": label for i, label in enumerate(self.labels)}
+
+    def replace(self, name: str) -> Album:
+        """The day in another form."""
+        pictures, labels = self.others[name]
+        return self._replace(pictures=pictures, labels=labels, others={})
 
 
 class Plan:
@@ -124,18 +133,21 @@ class Plan:
         if day.bursts:
             rows = np.repeat(rows, self.rng.integers(FRAMES[0], FRAMES[1] + 1, len(rows)))
         rows = self.rng.permutation(rows)
-        X, y = self.data.train.X[rows], self.data.train.y[rows]
-        pictures = np.stack([self._shoot(x) for x in X]) if day.bursts else X
-        return Album(day, pictures, y.tolist(), arrived)
+        X, y = self.data.train.X[rows], self.data.train.y[rows].tolist()
+        if not day.bursts:
+            return Album(day, X, y, arrived, {})
+        clean, noisy = (np.stack(frames) for frames in zip(*map(self._shoot, X), strict=True))
+        _, first = np.unique(rows, return_index=True)
+        once = noisy[first], [y[row] for row in first.tolist()]
+        return Album(day, noisy, y, arrived, {"without noise": (clean, y), "one of each": once})
 
-    def _shoot(self, picture: Array) -> Array:
-        """A frame, shifted and noisy."""
+    def _shoot(self, picture: Array) -> tuple[Array, Array]:
+        """A shifted frame, without noise and with it."""
         padded = np.pad(picture, ((SHIFT, SHIFT), (SHIFT, SHIFT), (0, 0)), mode="edge")
         top, left = self.rng.integers(0, 2 * SHIFT + 1, 2).tolist()
         frame = padded[top:, left:][: picture.shape[0], : picture.shape[1]]
-        noisy = frame + self.rng.normal(0, NOISE, frame.shape)
-        shot: Array = np.clip(noisy, 0, 255).astype(np.uint8)
-        return shot
+        noisy = np.clip(frame + self.rng.normal(0, NOISE, frame.shape), 0, 255)
+        return frame, noisy.astype(np.uint8)
 
     def write(self, folder: Path) -> None:
         """Write all photographs as a person has them."""
@@ -143,6 +155,8 @@ class Plan:
             write_pictures(folder / "known" / label, pictures)
         for number, album in enumerate(self.albums, start=1):
             write_pictures(folder / f"day-{number}", album.pictures)
+            for name in album.others:
+                write_pictures(folder / f"day-{number}, {name}", album.replace(name).pictures)
         test = self.data.test
         for label in self.classes:
             unseen = test.X[test.y == label][:N_UNSEEN]
@@ -281,11 +295,13 @@ def fit(plan: Plan, folder: Path, seed: int) -> dict[str, Any]:
 
 def spend_day(plan: Plan, album: Album, folder: Path, number: int) -> dict[str, Any]:
     model, start = folder / "model", time.perf_counter()
-    findings = workflow.detect(
-        model, folder / f"day-{number}", folder / f"found-{number}", overwrite=True
-    )
+    findings = detect_in(str(number), folder)
     seconds_detect = time.perf_counter() - start
     before = set(workflow.load_model(model).learner.classes_.tolist())
+    others = {
+        name: judge(detect_in(f"{number}, {name}", folder), album.replace(name), before)
+        for name in album.others
+    }
     names = name_findings(findings, album)
     start = time.perf_counter()
     learned = learn(model, findings, names, album)
@@ -293,6 +309,7 @@ def spend_day(plan: Plan, album: Album, folder: Path, number: int) -> dict[str, 
     seen = [*plan.first, *(label for a in plan.albums[:number] for label in a.arrived)]
     return {
         **judge(findings, album, before),
+        "others": others,
         "labels": names.n_labels,
         "of_them_clusters": len(names.clusters),
         "of_them_searched": names.n_searched,
@@ -306,6 +323,12 @@ def spend_day(plan: Plan, album: Album, folder: Path, number: int) -> dict[str, 
         "seconds_update": seconds_update,
         "version": ModelFolder.open(model).current,
     }
+
+
+def detect_in(day: str, folder: Path) -> Findings:
+    return workflow.detect(
+        folder / "model", folder / f"day-{day}", folder / f"found-{day}", overwrite=True
+    )
 
 
 def judge(findings: Findings, album: Album, known: set[str]) -> dict[str, Any]:
@@ -366,6 +389,9 @@ def write_table(cells: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield "|---" * len(HEADS) + "|"
     for cell in sorted(cells, key=lambda cell: (cell["seed"], cell["day"])):
         yield f"| {' | '.join(format_cell(cell))} |"
+        for name, judged in cell.get("others", {}).items():
+            other = [str(cell["seed"]), f"the same {name}", *format_judged(judged)]
+            yield f"| {' | '.join(other + [''] * (len(HEADS) - len(other)))} |"
 
 
 def format_cell(cell: Mapping[str, Any]) -> Iterator[str]:
@@ -376,12 +402,7 @@ def format_cell(cell: Mapping[str, Any]) -> Iterator[str]:
         yield from [""] * 6
         yield f"test split: {cell['test']:.2f}"
     else:
-        yield str(cell["instances"])
-        yield f"{cell['found']} / {cell['there']}"
-        yield str(cell["clusters"])
-        yield f"{cell['pure'] / cell['in_clusters']:.2f}" if cell["in_clusters"] else ""
-        yield f"{cell['false_alarms']} of {cell['known']}"
-        yield f"{cell['missed']} of {cell['novel']}" if cell["novel"] else ""
+        yield from format_judged(cell)
         yield str(cell["labels"])
         yield cell["update"]
     for part in ("all", "first", "later"):
@@ -390,6 +411,15 @@ def format_cell(cell: Mapping[str, Any]) -> Iterator[str]:
     yield f"{shown:.2f} ({low:.2f}-{high:.2f})"
     yield f"{cell['seconds_detect']:.0f}" if cell["day"] else ""
     yield f"{cell['seconds_update' if cell['day'] else 'seconds_fit']:.0f}"
+
+
+def format_judged(cell: Mapping[str, Any]) -> Iterator[str]:
+    yield str(cell["instances"])
+    yield f"{cell['found']} / {cell['there']}"
+    yield str(cell["clusters"])
+    yield f"{cell['pure'] / cell['in_clusters']:.2f}" if cell["in_clusters"] else ""
+    yield f"{cell['false_alarms']} of {cell['known']}"
+    yield f"{cell['missed']} of {cell['novel']}" if cell["novel"] else ""
 
 
 def return_to(model: Path, version: int) -> None:
