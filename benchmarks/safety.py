@@ -148,11 +148,14 @@ def update(model: str, cell: Cell, labels: Array, rule: str, before: float) -> d
         refused, warned = is_refused_by_old_rule(result), warns_by_old_rule(result)
     suspects = {identity for doubts in result.doubts for identity in doubts.suspects}
     wrong = set(ids[labels != cell.right].tolist())
+    mislabelled = set(labels[labels != cell.right].tolist())
+    named = [{doubts.label, doubts.likely} for doubts in result.doubts if doubts.label]
     low, high = result.paired_loss.interval()
     return {
         "refused": refused, "warned": warned,
         "shown": result.loss, "low": low, "high": high, "real": real,
         "n_wrong": len(wrong), "suspects": len(suspects), "wrong_suspects": len(suspects & wrong),
+        "doubts": len(named), "doubts_about_wrong": sum(bool(n & mislabelled) for n in named),
         "seconds": seconds,
     }  # fmt: skip
 
@@ -189,10 +192,10 @@ def measure(model: str, X: Array, y: Array) -> float:
 def write_table(cells: list[dict[str, Any]]) -> Iterator[str]:
     yield (
         "| data | rule | right labels refused | warned | wrong labels refused | refused or warned "
-        "| wrong ones among suspects | loss shown - real: mean, root mean square | real loss in "
+        "| wrong ones among suspects | doubts that name the class with wrong labels | loss shown - real: mean, root mean square | real loss in "
         "the interval | accuracy of the fit - real: test split | held out | test split - frames |"
     )
-    yield "|---" * 12 + "|"
+    yield "|---" * 13 + "|"
     for kind in KINDS:
         for rule in RULES:
             own = [c for c in cells if (c["kind"], c["rule"]) == (kind, rule)]
@@ -208,6 +211,8 @@ def summarise(cells: list[dict[str, Any]]) -> Iterator[str]:
     yield f"{sum(c['refused'] or c['warned'] for c in wrong)} of {len(wrong)}"
     n = sum(c["suspects"] for c in wrong)
     yield f"{sum(c['wrong_suspects'] for c in wrong)} of {n}" if n else "none"
+    n = sum(c["doubts"] for c in wrong)
+    yield f"{sum(c['doubts_about_wrong'] for c in wrong)} of {n}" if n else "none"
     errors = np.array([c["shown"] - c["real"] for c in cells])
     yield f"{errors.mean():+.3f}, {np.sqrt((errors**2).mean()):.3f}"
     yield f"{sum(c['low'] <= c['real'] <= c['high'] for c in cells)} of {len(cells)}"
