@@ -192,8 +192,9 @@ def measure(model: str, X: Array, y: Array) -> float:
 def write_table(cells: list[dict[str, Any]]) -> Iterator[str]:
     yield (
         "| data | rule | right labels refused | warned | wrong labels refused | refused or warned "
-        "| wrong ones among suspects | doubts that name the class with wrong labels | loss shown - real: mean, root mean square | real loss in "
-        "the interval | accuracy of the fit - real: test split | held out | test split - frames |"
+        "| wrong ones among suspects | doubts that name a class with wrong labels "
+        "| loss shown - real: mean, root mean square | real loss in the interval "
+        "| accuracy of the fit - real: test split | held out | test split - frames |"
     )
     yield "|---" * 13 + "|"
     for kind in KINDS:
