@@ -13,7 +13,7 @@ def test_names_of_classes_are_texts(points: Path) -> None:
     lines = (points / "known.csv").read_text().replace(",left", ",7").replace(",right", ",12")
     (points / "numbers.csv").write_text(lines)
     fitted = workflow.fit("numbers.csv", "numbers", learner="iforest")
-    assert fitted.test.keys() == {"7", "12"}
+    assert fitted.accuracy.keys() == {"7", "12"}
     assert workflow.ModelFolder("numbers").learner().classes_.tolist() == ["7", "12"]
     predicted = workflow.predict("numbers", "new.csv")
     assert set(predicted.counts) <= {"7", "12"}
@@ -37,7 +37,7 @@ def test_fit_replaces_nothing_unless_told_to(points: Path) -> None:
 def test_the_test_split_is_scored_by_class(points: Path) -> None:
     fitted = workflow.fit("known.csv", "other", learner="iforest")
     assert fitted.n_labels == 96
-    assert {label: score.n for label, score in fitted.test.items()} == {"left": 12, "right": 12}
+    assert {label: score.n for label, score in fitted.accuracy.items()} == {"left": 12, "right": 12}
     assert {label: score.n for label, score in fitted.held_out.items()} == {"left": 0, "right": 0}
     assert fitted.mean_accuracy > 0.9
 

@@ -100,10 +100,10 @@ def fit(
         ("class", "training", "held out", "accuracy", "test", "accuracy"),
         [
             (name, str(learned.get(name, 0)), *_describe_scores(fitted, name))
-            for name in dict.fromkeys((*learned, *fitted.test))
+            for name in dict.fromkeys((*learned, *fitted.accuracy))
         ],
     )
-    measured = (("held-out", fitted.held_out), ("test", fitted.test))
+    measured = (("held-out", fitted.held_out), ("test", fitted.accuracy))
     accuracies = (_describe_accuracy(scores, kind) for kind, scores in measured)
     terminal.print_line(
         f"{out}: version {fitted.event.version}, {len(learned)} classes from {fitted.n_labels} "
@@ -490,7 +490,7 @@ def _show_update(updated: UpdateResult, model: Path, as_json: bool) -> None:
 
 
 def _describe_scores(fitted: FitResult, label: str) -> Iterator[str]:
-    for scores in (fitted.held_out, fitted.test):
+    for scores in (fitted.held_out, fitted.accuracy):
         score = scores.get(label)
         n, accuracy = (score.n, score.after) if score else (0, math.nan)
         yield from (str(n), _format_accuracy(accuracy, n))

@@ -31,20 +31,20 @@ class FitResult:
     Attributes:
         event: the log entry of the new version.
         n_labels: the number of training instances.
-        test: for each class, the score on its instances in the test split, which are in no model.
+        accuracy: for each class, the score on its instances in the test split, which are in no model.
         held_out: for each class, the score on the training instances that the model holds out. An
             update starts from these scores.
     """
 
     event: Event
     n_labels: int
-    test: dict[str, Score]
+    accuracy: dict[str, Score]
     held_out: dict[str, Score]
 
     @property
     def mean_accuracy(self) -> float:
         """The mean of the classes' accuracies in the test split."""
-        return float(np.mean([score.after for score in self.test.values()]))
+        return float(np.mean([score.after for score in self.accuracy.values()]))
 
 
 def fit(
@@ -80,7 +80,7 @@ def fit(
     for problem in report.problems:
         warn_once(f"{data}: {problem}")
     made.fit(*dataset.train)
-    test = _score_classes(dataset.test.y, made.predict(dataset.test.X))
+    accuracy = _score_classes(dataset.test.y, made.predict(dataset.test.X))
     held_out = {change.label: change.held_out for change in score_kept(made)}
     about = {
         "data": str(data),
@@ -89,7 +89,7 @@ def fit(
         "n_labels": len(dataset.train),
         "labels": count_labels(dataset.train.y.tolist()),
         "new_classes": made.classes_.tolist(),
-        "test": {label: score.to_json() for label, score in test.items()},
+        "test": {label: score.to_json() for label, score in accuracy.items()},
         "held_out": {label: score.to_json() for label, score in held_out.items()},
         "near_duplicates": report.n_near_duplicates,
         "near_duplicates_across": report.n_across,
@@ -100,7 +100,7 @@ def fit(
     with model.lock():
         _require_new(model, again)
         event = model.add(made, FIT, about, label_training_data(dataset))
-    return FitResult(event, len(dataset.train), test, held_out)
+    return FitResult(event, len(dataset.train), accuracy, held_out)
 
 
 def label_training_data(dataset: Dataset) -> LabelledInstances:
