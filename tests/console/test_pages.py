@@ -203,10 +203,8 @@ def test_from_digits_to_an_updated_model(browser: Any, digits: Path, server: Ser
     # Monday's window: what is new in it?
     page.fill("form[data-post='/api/windows'] input[name=path]", str(digits / "monday"))
     page.click("button:text-is('Detect')")
-    page.wait_for_selector("#windows td.text:has-text('ready')")
-    take_shot(page, "02-windows")
-    page.click("text=1. monday")
-    page.wait_for_url("**/windows/1")
+    page.wait_for_url("**/windows/1")  # the page opens by itself
+    page.wait_for_load_state("networkidle")
     desk = Desk(page)
     assert "200 instances" in page.inner_text(".chips")
     take_shot(page, "03-window")
@@ -263,8 +261,6 @@ def test_from_digits_to_an_updated_model(browser: Any, digits: Path, server: Ser
     page.goto(server.url)
     page.fill("form[data-post='/api/windows'] input[name=path]", str(digits / "tuesday"))
     page.click("button:text-is('Detect')")
-    page.wait_for_selector("#windows tr:has-text('2. tuesday') td.text:has-text('ready')")
-    page.click("text=2. tuesday")
     page.wait_for_url("**/windows/2")
     page.click(f"details[data-label='{label}'] summary")
     page.wait_for_selector(f"details[data-label='{label}'] .thumb")

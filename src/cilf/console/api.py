@@ -10,10 +10,19 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, File, Form, Path, Query, Request, UploadFile
 from fastapi.responses import Response
 
-from cilf.console import bodies, import_export, overview, updates, uploads, window_view
+from cilf.console import (
+    bodies,
+    import_export,
+    originals,
+    overview,
+    similarity,
+    updates,
+    uploads,
+    window_view,
+)  # fmt: skip
 from cilf.console.bodies import ChangeResponse, EventResponse, JobResponse
-from cilf.console.gallery import TEXTS
-from cilf.console.service import Console, NotFound
+from cilf.console.gallery import TEXTS, Gallery
+from cilf.console.service import UPLOADS, Console, NotFound
 from cilf.console.store import QUEUED, RUNNING, Event, Job, WindowRow
 from cilf.console.verbs import VERBS
 
@@ -44,8 +53,8 @@ def make_routes(console: Console) -> APIRouter:
     """All routes under /api."""
     api = APIRouter(prefix="/api", responses=PROBLEMS)
     sections = (
-        _add_windows, _add_clusters, _add_instances, _add_history, _add_verbs, _add_classes,
-        _add_labels, _add_model, _add_jobs,
+        _add_windows, _add_clusters, _add_instances, _add_pictures, _add_history, _add_verbs,
+        _add_classes, _add_labels, _add_model, _add_jobs,
     )  # fmt: skip
     for add in sections:
         add(api, console)
@@ -74,7 +83,7 @@ def _add_windows(api: APIRouter, console: Console) -> None:
     ) -> dict[str, Any]:
         """Detect novel classes in uploaded files."""
         console.require_model()
-        folder = console.store.folder / "uploads" / uuid.uuid4().hex
+        folder = console.store.folder / UPLOADS / uuid.uuid4().hex
         path = uploads.save([(file.filename or "", file.file) for file in files], folder)
         if not name:
             is_one = len(files) == 1
@@ -125,9 +134,10 @@ def _add_clusters(api: APIRouter, console: Console) -> None:
 
     @api.get("/windows/{window}/map", tags=["view"])
     def get_map(window: Window) -> dict[str, Any]:
-        """The place of each instance, from 0 to 1000, and its cluster (0: known)."""
+        """The place (0 to 1000), cluster (0: known) and novelty (percentile) of each instance."""
         opened, classes = console.open(window), console.classes()
         places = (opened.gallery.places * 1000).round().astype(int)
+        novelty = similarity.rank_share(opened.gallery.novelty)
         with opened.lock:
             cluster_of = (opened.state.cluster_of + 1).tolist()
             version = opened.state.version
@@ -139,49 +149,120 @@ def _add_clusters(api: APIRouter, console: Console) -> None:
             "x": places[:, 0].tolist(),
             "y": places[:, 1].tolist(),
             "cluster": cluster_of,
+            "novelty": (novelty * 100).round().astype(int).tolist(),
             "label": [index[label] for label in labels],
             "labels": names,
         }
+
+
+Sort = Annotated[bodies.Sort, Query(description="The order")]
+Only = Annotated[bodies.Only, Query(description="Leave out all others")]
+AnyCluster = Annotated[int | None, Query(ge=0, le=LARGEST, description="0: known instances")]
+KnownClass = Annotated[bodies.Text | None, Query(description="A known class")]
+PICTURE: dict[int | str, dict[str, Any]] = {200: {"content": {"image/png": {}}}}
+FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
 
 
 def _add_instances(api: APIRouter, console: Console) -> None:
     @api.get("/windows/{window}/instances", tags=["view"])
     def list_instances(
         window: Window,
-        cluster: Annotated[
-            int | None, Query(ge=0, le=LARGEST, description="0: known instances")
-        ] = None,
-        label: Annotated[bodies.Text | None, Query(description="A known class")] = None,
+        cluster: AnyCluster = None,
+        label: KnownClass = None,
+        sort: Sort = "typical",
+        only: Only = "everything",
         start: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
         most: Annotated[int, Query(ge=1, le=500)] = 60,
     ) -> dict[str, Any]:
-        """A page of instances, typical ones first."""
-        total, rows = window_view.list_members(
-            console, window, cluster, label, start=start, most=most
-        )
-        instances = window_view.describe_instances(console, window, rows)
-        return {"total": total, "instances": instances}
+        """A page of instances, typical ones first unless another order is named."""
+        wanted = window_view.Members(cluster=cluster, label=label, sort=sort, only=only)
+        rows = window_view.list_members(console, window, wanted)
+        page = window_view.describe_instances(console, window, rows[start : start + most])
+        return {"total": len(rows), "instances": page}
+
+    @api.get("/windows/{window}/rows", tags=["view"])
+    def list_rows(
+        window: Window,
+        cluster: AnyCluster = None,
+        label: KnownClass = None,
+        sort: Sort = "typical",
+        only: Only = "everything",
+    ) -> list[int]:
+        """The rows of all instances of a list, in its order."""
+        wanted = window_view.Members(cluster=cluster, label=label, sort=sort, only=only)
+        return window_view.list_members(console, window, wanted)
 
     @api.get("/windows/{window}/instances/{row}", tags=["view"])
     def get_instance(window: Window, row: Row) -> dict[str, Any]:
-        """An instance: its cluster, its nearest known class, and its text if it is one."""
-        if row >= len(console.open(window).gallery.ids):
-            raise NotFound(f"row {row} does not exist.")
-        return window_view.describe_instances(console, window, [row])[0]
+        """An instance: its cluster, its nearest known class, its text and its history."""
+        return window_view.inspect_instance(console, window, row)
 
+    @api.get("/windows/{window}/instances/{row}/similar", tags=["view"])
+    def list_similar(
+        window: Window, row: Row, most: Annotated[int, Query(ge=1, le=200)] = 24
+    ) -> dict[str, Any]:
+        """The most similar instances in the window, and among those that the model keeps."""
+        return window_view.list_similar(console, window, row, most)
+
+    @api.post("/windows/{window}/likely", tags=["view"])
+    def list_likely(window: Window, body: bodies.LikelyBody) -> list[dict[str, Any]]:
+        """The most likely classes of some instances, or of clusters."""
+        opened = console.open(window)
+        with opened.lock:
+            members = [opened.state.members(number) for number in body.numbers]
+        rows = [row for row in body.rows if row < len(opened.gallery.ids)]
+        rows += [int(row) for group in members for row in group]
+        ranked = similarity.rank_classes(console, window, rows)
+        return [{"name": name, "share": round(share, 4)} for name, share in ranked]
+
+
+def _add_pictures(api: APIRouter, console: Console) -> None:
     @api.get(
         "/windows/{window}/thumbs/{row}.png",
         tags=["view"],
         response_class=Response,
-        responses={200: {"content": {"image/png": {}}}},
+        responses=PICTURE,
     )
     def get_thumb(window: Window, row: Row) -> Response:
         """The thumbnail of an instance."""
-        gallery = console.open(window).gallery
-        if row >= len(gallery.ids) or gallery.form == TEXTS:
-            raise NotFound(f"row {row} has no picture.")
-        forever = {"Cache-Control": "private, max-age=31536000, immutable"}
-        return Response(gallery.thumb(row), media_type="image/png", headers=forever)
+        return _thumb(console.open(window).gallery, row)
+
+    @api.get(
+        "/windows/{window}/pictures/{row}",
+        tags=["view"],
+        response_class=Response,
+        responses={200: {"content": {media: {} for media in originals.MEDIA.values()}}},
+    )
+    def get_picture(
+        window: Window,
+        row: Row,
+        side: Annotated[
+            int | None, Query(ge=16, le=2048, description="The most pixels of a side")
+        ] = None,
+    ) -> Response:
+        """The original picture of an instance, or a smaller one made of it."""
+        found = originals.read_picture(console, window, row, side)
+        headers = {"Cache-Control": "private, max-age=3600", "X-Picture": found.what}
+        return Response(found.content, media_type=found.media, headers=headers)
+
+    @api.get(
+        "/windows/{window}/known/{row}.png",
+        tags=["view"],
+        response_class=Response,
+        responses=PICTURE,
+    )
+    def get_known_thumb(window: Window, row: Row) -> Response:
+        """The thumbnail of an instance that the model of the window keeps."""
+        known = console.known_gallery(window)
+        if known is None:
+            raise NotFound(f"the model of window {window} keeps no instances.")
+        return _thumb(known, row)
+
+
+def _thumb(gallery: Gallery, row: int) -> Response:
+    if row >= len(gallery.ids) or gallery.form == TEXTS:
+        raise NotFound(f"row {row} has no picture.")
+    return Response(gallery.thumb(row), media_type="image/png", headers=FOREVER)
 
 
 def _add_history(api: APIRouter, console: Console) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
+from cilf.console.member_order import FILTERS, SORTS
 from cilf.console.state import KNOWN
 from cilf.query import STRATEGIES
 
@@ -18,10 +20,16 @@ def _require_printable(text: str) -> str:
     return text
 
 
-def _require_strategy(name: str) -> str:
-    if name not in STRATEGIES:
-        raise ValueError(f"choose one of {', '.join(STRATEGIES)}")
-    return name
+def _key_of(table: Mapping[str, object]) -> Any:
+    """The type of the names in a table."""
+
+    def require_key(name: str) -> str:
+        if name not in table:
+            raise ValueError(f"choose one of {', '.join(table)}")
+        return name
+
+    schema = WithJsonSchema({"type": "string", "enum": list(table)})
+    return Annotated[str, AfterValidator(require_key), schema]
 
 
 Number = Annotated[int, Field(ge=1, le=LARGEST)]
@@ -31,11 +39,9 @@ Text = Annotated[str, Field(max_length=1000), AfterValidator(_require_printable)
 Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_require_printable)]
 Person = Annotated[str, Field(max_length=100), AfterValidator(_require_printable)]
 Budget = Annotated[int, Field(ge=0, le=1_000_000)]
-Strategy = Annotated[
-    str,
-    AfterValidator(_require_strategy),
-    WithJsonSchema({"type": "string", "enum": list(STRATEGIES)}),
-]
+Strategy = _key_of(STRATEGIES)
+Sort = _key_of(SORTS)
+Only = _key_of(FILTERS)
 Format = Literal["csv", "jsonl", "label-studio"]
 
 
@@ -126,6 +132,17 @@ class LabelBody(RowsBody):
 
 
 # ----------------------------------------------------------------- other requests
+
+
+class LikelyBody(Body):
+    """Instances, or the members of clusters, to find likely classes for."""
+
+    rows: Annotated[list[Row], Field(max_length=1_000_000)] = []
+    clusters: Annotated[list[Number], Field(max_length=10_000)] = []
+
+    @property
+    def numbers(self) -> list[int]:
+        return [number - 1 for number in self.clusters]
 
 
 class UndoBody(EditBody):

@@ -19,8 +19,10 @@ from typing import Any
 from cilf import workflow
 from cilf.console.classes import Classes
 from cilf.console.drift import measure_drift
+from cilf.console.gallery import Gallery
 from cilf.console.server import DATABASE
-from cilf.console.snapshot import build_gallery
+from cilf.console.service import MEMORY
+from cilf.console.snapshot import build_gallery, build_known_gallery
 from cilf.console.store import (
     CLASSES,
     DONE,
@@ -34,7 +36,7 @@ from cilf.console.store import (
     now,
 )  # fmt: skip
 from cilf.core import notices, validation
-from cilf.core.progress import listen
+from cilf.core.progress import listen, report
 from cilf.errors import CilfError
 from cilf.learners import LEARNERS
 from cilf.learners.persistence import CURRENT
@@ -42,6 +44,7 @@ from cilf.workflow.findings import Findings
 from cilf.workflow.versions import UPDATE, ModelFolder
 
 LOCK = "worker.lock"
+LOADING = "loading the model"  # a stage
 IDLE = 0.2  # seconds between two requests for a job
 PROGRESS_EVERY = 0.25  # seconds between two writes of the progress
 LOGGER = logging.getLogger("cilf.console")
@@ -161,6 +164,7 @@ class Worker:
         folder = self._folder(job.window)
         self.store.change_window(row.id, status="running")
         started = time.monotonic()
+        report(LOADING, 0, 1)
         findings = workflow.detect(
             self.model, row.source, folder / "findings", skip_bad=True, overwrite=True
         )
@@ -172,17 +176,29 @@ class Worker:
             "n_clusters": len(found.cluster_sizes),
             "known": found.known_counts,
             "version": findings.about["version"],
+            "memory": self._keep_memory(findings),
             "drift": measure_drift(self.model, findings, self._earlier_findings(row.id)),
             "seconds": round(time.monotonic() - started, 1),
         }
         self.store.change_window(row.id, status=DONE, facts=facts)
         return {"n": facts["n"], "n_clusters": facts["n_clusters"]}
 
+    def _keep_memory(self, findings: Findings) -> str | None:
+        """Write the gallery of what the model keeps, once for each version; give its name."""
+        model = ModelFolder.open(self.model)
+        name = f"{findings.about['model_id']}-{findings.about['version']}"
+        folder = self.store.folder / MEMORY / name
+        if Gallery(folder).exists():
+            return name
+        learner = model.learner(findings.about["version"])
+        return None if build_known_gallery(folder, learner) is None else name
+
     def update(self, job: Job) -> Mapping[str, Any]:
         assert job.window is not None
         note, folder = f"console, job {job.id}", self._folder(job.window)
         outcome = self._find_finished(note, Findings(folder / "findings").id)
         if outcome is None:
+            report(LOADING, 0, 1)
             path = folder / job.about["labels"]
             try:
                 updated = workflow.update(

@@ -37,6 +37,7 @@ from cilf.console.verbs import KNOWN_CLASS, UNDO, VERBS, Context, label_rows
 from cilf.errors import BadInput
 
 MOST_OPEN = 16  # windows in memory
+UPLOADS, MEMORY = "uploads", "memory"  # folders of the store
 BUDGET = 50  # answers to a window's queries, unless a request says otherwise
 MOST_ATTEMPTS = 3  # to write an event while others write too
 MOST_NAMES = 5  # that the history lists of imported labels
@@ -103,6 +104,7 @@ class Console:
         self.model_path = model
         self.roots = None if roots is None else [root.resolve() for root in roots]
         self._open: OrderedDict[int, OpenWindow] = OrderedDict()
+        self._known: OrderedDict[str, Gallery] = OrderedDict()
         self._values: dict[tuple[str, int], tuple[tuple[int, ...], Any]] = {}
         self.lock = threading.RLock()
 
@@ -140,11 +142,32 @@ class Console:
             real, exists = path.resolve(), path.exists()
         except (OSError, RuntimeError, ValueError) as error:
             raise BadInput(f"{argument}: {source[:80]!r} cannot be read ({error}).") from error
-        if self.roots is not None and not any(real.is_relative_to(root) for root in self.roots):
+        if self.roots is not None and not _is_below(real, self.roots):
             raise BadInput(f"{argument}: {source!r} lies outside of what may be read (see --data).")
         if not exists:
             raise BadInput(f"{argument}: {source!r} does not exist: check how it is written.")
         return path.absolute()
+
+    def is_readable(self, path: Path) -> bool:
+        """Whether a path lies where the console may read. Uploads may be read, too."""
+        if self.roots is None:
+            return True
+        return _is_below(path.resolve(), [*self.roots, (self.store.folder / UPLOADS).resolve()])
+
+    def known_gallery(self, window: int) -> Gallery | None:
+        """The instances that the model of a window keeps; None if it keeps none.
+
+        They are embedded by the version of the model that detected in the window.
+        """
+        name = self.window(window).facts.get("memory")
+        if name is None:
+            return None
+        with self.lock:
+            if name not in self._known:
+                self._known[name] = Gallery(self.store.folder / MEMORY / name)
+                if len(self._known) > MOST_OPEN:
+                    self._known.popitem(last=False)
+            return self._known[name]
 
     def window(self, window: int) -> WindowRow:
         row = self.store.window(window)
@@ -415,6 +438,10 @@ class Console:
         if job is None:
             raise NotFound(f"job {number} does not exist.")
         return job
+
+
+def _is_below(path: Path, roots: Sequence[Path]) -> bool:
+    return any(path.is_relative_to(root) for root in roots)
 
 
 def find_undone(events: Sequence[Event]) -> set[int]:

@@ -11,6 +11,7 @@ from cilf.data import DATASETS
 from cilf.errors import BadInput
 
 FIT, UPDATE, ROLLBACK = "fit", "update", "rollback"  # kinds of jobs, and events of a model
+DETECT = "detect"  # a kind of jobs
 
 
 def start_fit(console: Console, data: str, learner: str = "cilf", note: str = "") -> int:

@@ -48,6 +48,7 @@ class Verb:
         n_least: the fewest clusters that the verb takes.
         for_rows: the verb that does the same to single instances.
         is_answer: whether the verb spends the label budget.
+        is_primary: whether the button is always in sight; the others are in the menu.
     """
 
     function: Callable[[Context, Any], Patch]
@@ -60,6 +61,7 @@ class Verb:
     n_least: int = 1
     for_rows: str = ""
     is_answer: bool = False
+    is_primary: bool = False
 
     @property
     def description(self) -> str:
@@ -142,17 +144,22 @@ def label(context: Context, body: LabelBody) -> Patch:
 VERBS: dict[str, Verb] = {
     "name": Verb(
         name, NameBody, "Name", "n", "named {clusters} “{name}”",
-        dialog=NEW_CLASS, for_rows="label", is_answer=True,
+        dialog=NEW_CLASS, for_rows="label", is_answer=True, is_primary=True,
     ),
     "into": Verb(
         into, NameBody, "Into known", "i", "assigned {clusters} to “{name}”",
         dialog=KNOWN_CLASS, for_rows="label", is_answer=True,
     ),
     "merge": Verb(
-        merge, ClustersBody, "Merge", "m", "merged {clusters}", n_least=2, is_answer=True
+        merge, ClustersBody, "Merge", "m", "merged {clusters}",
+        n_least=2, is_answer=True, is_primary=True,
     ),
-    "split": Verb(split, SplitBody, "Split", "s", "split cluster {cluster}", takes=CLUSTER),
-    "reject": Verb(reject, ClustersBody, "Reject", "r", "rejected {clusters}", is_answer=True),
+    "split": Verb(
+        split, SplitBody, "Split", "s", "split cluster {cluster}", takes=CLUSTER, is_primary=True
+    ),
+    "reject": Verb(
+        reject, ClustersBody, "Reject", "r", "rejected {clusters}", is_answer=True, is_primary=True
+    ),
     "skip": Verb(skip, ClustersBody, "Skip", "k", "skipped {clusters}"),
     "reopen": Verb(reopen, ClustersBody, "Reopen", "o", "reopened {clusters}"),
     "move": Verb(
