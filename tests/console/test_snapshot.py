@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from cilf.console import snapshot
+from cilf.learners.iforest import IForest
 
 
 def make_findings(X: np.ndarray, n_known: int) -> Any:
@@ -20,7 +23,10 @@ def make_findings(X: np.ndarray, n_known: int) -> Any:
     )
     embedding = np.random.default_rng(0).normal(size=(n, 3)).astype(np.float32)
     return SimpleNamespace(
-        assignments=assignments, embedding=embedding, instances=lambda rows: X[rows]
+        assignments=assignments,
+        embedding=embedding,
+        instances=lambda rows: X[rows],
+        about={"data": "table.parquet"},
     )
 
 
@@ -47,3 +53,32 @@ def test_a_large_window_is_mapped_by_some_of_its_instances(
     assert places.shape == (60, 2)
     assert np.isfinite(places).all()
     assert 0 <= places.min() <= places.max() <= 1
+
+
+def test_what_no_file_shows_is_kept_whole(tmp_path: Path) -> None:
+    texts = np.array([f"{i} " + "long " * 200 for i in range(12)], dtype=object)
+    texts[5] = texts[3].upper()
+    gallery = snapshot.build_gallery(tmp_path / "texts", make_findings(texts, n_known=6))
+    assert gallery.whole(7) == texts[7].encode()
+    assert len(gallery.excerpt(7)) < len(texts[7])
+    assert gallery.stack[5] == 3
+    large = np.random.default_rng(0).integers(0, 255, (12, 60, 90), dtype=np.uint8)
+    gallery = snapshot.build_gallery(tmp_path / "large", make_findings(large, n_known=6))
+    whole = gallery.whole(3)
+    assert whole is not None
+    np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(whole))), large[3])
+    small = snapshot.build_gallery(tmp_path / "small", make_findings(large[:, :8, :8], n_known=6))
+    assert small.whole(3) is None
+
+
+def test_the_gallery_of_what_a_learner_keeps(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 3))
+    learner = IForest(seed=0).fit(X, ["ant", "bee"] * 10)
+    gallery = snapshot.build_known_gallery(tmp_path, learner)
+    kept = learner.remembered()
+    assert gallery is not None
+    assert kept is not None
+    assert gallery.label.tolist() == kept.y.tolist()
+    np.testing.assert_allclose(gallery.embedding, learner.embed(kept.X), rtol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(gallery.directions, axis=1), 1, rtol=1e-5)
