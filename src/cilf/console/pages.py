@@ -270,6 +270,10 @@ def _window_values(console: Console, window: int) -> dict[str, Any]:
     values = {
         "verbs": {name: verb for name, verb in VERBS.items() if verb.key},
         "strategies": list(STRATEGIES),
+        "rows_texts": {
+            name: VERBS[verb.for_rows].description if verb.for_rows else verb.description
+            for name, verb in VERBS.items()
+        },
         "actions": ACTIONS,
         "moves": MOVES,
         "sorts": SORTS,

@@ -65,11 +65,12 @@ function showFacts(one) {
 }
 
 function makeNeighbour(one) {
-  const button = make("button", { type: "button", className: "neighbour" }, makeMiniature(one.row));
+  const place = one.name || (one.cluster === null ? one.nearest : `cl. ${one.cluster}`);
+  const caption = make("span", { className: "given", textContent: place });
+  const button = make("button", { type: "button", className: "neighbour" }, makeMiniature(one.row), caption);
   button.dataset.show = one.row;
   button.title = `${one.identity}, similarity ${one.similarity.toFixed(2)}`;
-  button.setAttribute("aria-label", `Show ${one.identity}`);
-  button.append(make("span", { className: "given", textContent: one.name || (one.cluster === null ? one.nearest : `cl. ${one.cluster}`) }));
+  button.setAttribute("aria-label", `${place}, show ${one.identity}`);
   return button;
 }
 

@@ -42,11 +42,11 @@ function picturesOf({ rows, clusters, cluster }) {
 }
 
 export async function runVerb(button) {
-  const request = requestOf(button.dataset), { dialog, title } = button.dataset;
+  const request = requestOf(button.dataset), { dialog, title, rowsText } = button.dataset;
   if (!request) return;
   const { verb, subject, body } = request;
   if (dialog) {
-    const value = await openDialog(dialog, `${title}: ${subject}`, button.title, picturesOf(body));
+    const value = await openDialog(dialog, `${title}: ${subject}`, body.rows ? rowsText : button.title, picturesOf(body));
     if (!value) return;
     if (dialog === "target") body.to = /^\d+$/.test(value) ? Number(value) : value;
     else body.name = value;
