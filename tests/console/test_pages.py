@@ -65,7 +65,7 @@ NEW = {"5": "five", "6": "six"}
 
 @pytest.fixture(scope="module")
 def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """known/0 ... known/4, and two windows: monday with 5, 6 and 7 too, tuesday with 5 and 6."""
+    """known/0 to known/4, and windows: monday with 5 to 7 too, tuesday with 5, 6, friday with 5."""
     folder = tmp_path_factory.mktemp("digits")
     X, y = load_dataset("digits").train
     pictures = (X.astype(np.float64) / X.max() * 255).astype(np.uint8)
@@ -83,12 +83,14 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write(folder / "monday", digit, 60, 25)
         if digit < 7:
             write(folder / "tuesday", digit, 85, 25)
+        if digit < 6:
+            write(folder / "friday", digit, 60, 25)
     return folder
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with serving(tmp_path_factory.mktemp("store")) as running:
+def server(tmp_path_factory: pytest.TempPathFactory, digits: Path) -> Iterator[Server]:
+    with serving(tmp_path_factory.mktemp("store"), "--data", str(digits)) as running:
         yield running
 
 
@@ -96,10 +98,21 @@ def test_from_digits_to_an_updated_model(browser: Any, digits: Path, server: Ser
     page = open_page(browser, server.url)
     page.fill("#person", "Ann")
     take_shot(page, "01-no-model")
-    page.get_by_label("Labelled data").fill(str(digits / "known"))
+    assert find_barriers(page) == []
+    page.click("form[data-post='/api/model/fit'] summary")
+    page.wait_for_selector("select[name=learner] option:text-is('iforest')", state="attached")
+    page.fill("form[data-post='/api/model/fit'] input[name=seed]", "1")
+    page.click("[data-browse=data]")
+    take_shot(page, "01-browse")
+    page.click("#browse button[aria-label='Use known']")
     page.click("button:has-text('Fit a model')")
-    page.wait_for_selector("text=Open a folder or file")
+    page.wait_for_selector("#jobs:has-text('fit:')")
+    page.wait_for_selector("text=Version 1 is fitted")
     page.wait_for_load_state("load")
+    assert page.locator(".confusion tbody tr").count() == 5
+    assert "add a window" in page.inner_text(".next")
+    assert find_barriers(page) == []
+    take_shot(page, "02-fitted")
 
     # Monday's window: what is new in it?
     page.fill("form[data-post='/api/windows'] input[name=path]", str(digits / "monday"))
@@ -192,6 +205,51 @@ def test_from_digits_to_an_updated_model(browser: Any, digits: Path, server: Ser
     told = httpx.get(server.url + "/api/model").json()
     assert told["version"] == 1
     page.context.close()
+    learn_a_class_in_five_clicks(browser, server)
+
+
+COUNT_CLICKS = """addEventListener("click", (event) => {
+  if (event.detail) sessionStorage.clicks = Number(sessionStorage.clicks || 0) + 1;
+}, true);"""
+
+
+def learn_a_class_in_five_clicks(browser: Any, server: Server) -> None:
+    """From a folder to a learned class: five clicks and one typed name."""
+    page = open_page(browser, server.url)
+    page.context.add_init_script(COUNT_CLICKS)
+    page.reload()
+    page.click("[data-browse=path]")
+    page.click("#browse button[aria-label='Use friday']")
+    page.click("button:text-is('Detect')")
+    page.wait_for_url("**/windows/3")
+    page.wait_for_selector("[data-name-cluster] input:focus")
+    desk = Desk(page)
+    version = desk.version()
+    page.keyboard.type("five")
+    page.keyboard.press("Enter")
+    desk.wait_for_change(version)
+    assert "update the model" in page.inner_text("#next")
+    page.click("[data-action=update]")
+    page.click("button:has-text('Accept version')")
+    page.wait_for_selector("text=Accepted.")
+    page.wait_for_selector("#next:has-text('the model knows these names')")
+    assert page.evaluate("Number(sessionStorage.clicks)") <= 5
+    assert "five" in httpx.get(server.url + "/api/model").json()["classes"]
+    assert page.complaints == []
+    page.context.close()
+
+
+def test_the_sample_project_starts_with_one_click(browser: Any, tmp_path: Path) -> None:
+    with serving(tmp_path) as running:
+        page = open_page(browser, running.url)
+        page.click("[data-sample]")
+        page.wait_for_selector("#jobs:has-text('fit:')")
+        assert [job["kind"] for job in httpx.get(running.url + "/api/jobs").json()] == [
+            "fit",
+            "detect",
+        ]
+        page.wait_for_selector(".next:has-text('wait until the model is fitted')")
+        page.context.close()
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,11 @@ from fastapi.responses import Response
 
 from cilf.console import (
     bodies,
+    folders,
     import_export,
     originals,
     overview,
+    sample,
     similarity,
     updates,
     uploads,
@@ -53,8 +55,8 @@ def make_routes(console: Console) -> APIRouter:
     """All routes under /api."""
     api = APIRouter(prefix="/api", responses=PROBLEMS)
     sections = (
-        _add_windows, _add_clusters, _add_instances, _add_pictures, _add_history, _add_verbs,
-        _add_classes, _add_labels, _add_model, _add_jobs,
+        _add_windows, _add_folders, _add_clusters, _add_instances, _add_pictures, _add_history,
+        _add_verbs, _add_classes, _add_labels, _add_model, _add_jobs,
     )  # fmt: skip
     for add in sections:
         add(api, console)
@@ -106,6 +108,13 @@ def _add_windows(api: APIRouter, console: Console) -> None:
     def detect_again(window: Window) -> dict[str, Any]:
         """Detect in the same data with the current model. The result is a new window."""
         return window_json(console.detect_again(window))
+
+
+def _add_folders(api: APIRouter, console: Console) -> None:
+    @api.get("/folders", tags=["windows"])
+    def list_folder(path: Annotated[bodies.Text, Query()] = "") -> dict[str, Any]:
+        """The folders and tables in a folder of the server's machine that may be read."""
+        return folders.list_folder(console, path)
 
 
 # ----------------------------------------------------------------- view
@@ -383,10 +392,33 @@ def _add_model(api: APIRouter, console: Console) -> None:
         """The model: its version, classes and history."""
         return {"path": str(console.model_path), **console.model()}
 
+    @api.get("/model/choices", tags=["model"])
+    def list_choices() -> dict[str, list[str]]:
+        """The learners and backbones that a model can be fitted with."""
+        return updates.list_choices(console)
+
     @api.post("/model/fit", tags=["model"], status_code=202)
     def fit(body: bodies.FitBody) -> JobResponse:
         """Fit the first version on labelled data."""
-        return JobResponse(job=updates.start_fit(console, body.data, body.learner, body.note))
+        return JobResponse(job=updates.start_fit(console, body.data, body))
+
+    @api.post("/model/fit/upload", tags=["model"], status_code=202)
+    def upload_and_fit(
+        files: Annotated[
+            list[UploadFile], File(description="A ZIP of class folders with images, or a table")
+        ],
+        options: Annotated[bodies.FitForm, Form()],
+    ) -> JobResponse:
+        """Fit the first version on uploaded labelled data."""
+        folder = console.store.folder / UPLOADS / uuid.uuid4().hex
+        sent = [(file.filename or "", file.file) for file in files]
+        path = uploads.save(sent, folder, keeps_folders=True)
+        return JobResponse(job=updates.start_fit(console, str(path), options, is_upload=True))
+
+    @api.post("/sample", tags=["model"], status_code=202)
+    def start_sample() -> dict[str, Any]:
+        """Start the sample project: fit a model on embedded digits, and detect in new ones."""
+        return window_json(sample.start_sample(console))
 
     @api.post("/model/rollback", tags=["model"], status_code=202)
     def rollback(body: bodies.RollbackBody) -> JobResponse:

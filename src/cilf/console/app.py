@@ -13,6 +13,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from cilf import __version__
 from cilf.console import api, pages
 from cilf.console.guard import Access, Guard
+from cilf.console.page_words import use_page_words
 from cilf.console.service import Conflict, Console, NotFound
 from cilf.console.uploads import TooLarge
 from cilf.errors import CilfError
@@ -60,7 +61,7 @@ def make_app(console: Console, access: Access) -> FastAPI:
 
 def _problem_json(error: CilfError) -> JSONResponse:
     """The error as one line."""
-    detail: dict[str, Any] = {"detail": str(error)}
+    detail: dict[str, Any] = {"detail": use_page_words(str(error))}
     if isinstance(error, Conflict):
         detail["version"] = error.version
         events = [api.event_response(event) for event in error.events[-MAX_EVENTS:]]

@@ -168,10 +168,26 @@ class BudgetBody(Body):
     budget: Budget
 
 
-class FitBody(Body):
-    data: Annotated[Text, Field(min_length=1)]
+class FitOptions(Body):
+    """The options of a fit. Empty texts are the defaults."""
+
     learner: Text = "cilf"
+    backbone: Text = ""
+    seed: Annotated[int, Field(ge=0, le=LARGEST)] = 0
+    label: Text = ""
+    column: Text = ""
+    skip_bad: bool = False
     note: Text = ""
+
+
+class FitBody(FitOptions):
+    data: Annotated[Text, Field(min_length=1)]
+
+
+class FitForm(FitOptions):
+    """The options of a fit in a form that also has files."""
+
+    model_config = ConfigDict(extra="ignore")
 
 
 class RollbackBody(Body):

@@ -24,7 +24,7 @@ from cilf.console.uploads import MAX_BYTES
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 MAX_BODY = 64 << 20  # bytes of a request that is not an upload
-UPLOAD = "/api/windows/upload"
+UPLOADS = ("/api/windows/upload", "/api/model/fit/upload")
 LOGIN = "/login"
 OPEN_PATHS = (LOGIN, "/static/")  # open to everybody
 HEADERS = {
@@ -126,7 +126,7 @@ class _LimitedBody:
 
 
 def _max_bytes(path: str) -> int:
-    return MAX_BYTES + MAX_BODY if path == UPLOAD else MAX_BODY
+    return MAX_BYTES + MAX_BODY if path in UPLOADS else MAX_BODY
 
 
 def _is_foreign(method: str, headers: Headers) -> bool:

@@ -20,6 +20,7 @@ from cilf import workflow
 from cilf.console.classes import Classes
 from cilf.console.drift import measure_drift
 from cilf.console.gallery import Gallery
+from cilf.console.page_words import use_page_words
 from cilf.console.server import DATABASE
 from cilf.console.service import MEMORY
 from cilf.console.snapshot import build_gallery, build_known_gallery
@@ -40,10 +41,14 @@ from cilf.core.progress import listen, report
 from cilf.errors import CilfError
 from cilf.learners import LEARNERS
 from cilf.learners.persistence import CURRENT
+from cilf.nn.backbones import BACKBONES
+from cilf.nn.image_models import LITE0, LITE2
+from cilf.nn.text_models import MINILM
 from cilf.workflow.findings import Findings
 from cilf.workflow.versions import UPDATE, ModelFolder
 
 LOCK = "worker.lock"
+NETWORKS = ("auto", *BACKBONES, LITE0, LITE2, MINILM)  # that a request may name
 LOADING = "loading the model"  # a stage
 IDLE = 0.2  # seconds between two requests for a job
 PROGRESS_EVERY = 0.25  # seconds between two writes of the progress
@@ -62,6 +67,7 @@ class Worker:
     def run(self) -> None:
         """Do jobs until the server is gone."""
         self.store.requeue()
+        self.publish_choices()
         while not self._is_orphaned():
             self.publish_model()
             job = self.store.claim_job()
@@ -78,7 +84,7 @@ class Worker:
                 with listen(self._progress(job)):
                     result = dict(JOBS[job.kind](self, job))
             except CilfError as error:
-                self._fail(job, str(error))
+                self._fail(job, use_page_words(str(error)))
                 return
             except Exception:
                 LOGGER.exception("job %d (%s) failed", job.id, job.kind)
@@ -136,6 +142,10 @@ class Worker:
         )
         self._published = changed
 
+    def publish_choices(self) -> None:
+        """Write the learners and networks that a model can be fitted with to the store."""
+        self.store.put_fact("choices", {"learners": list(LEARNERS), "backbones": list(NETWORKS)})
+
     def _log_problem(self, problem: str) -> None:
         if problem != self._problem:
             LOGGER.error("%s", problem)
@@ -144,16 +154,31 @@ class Worker:
     # ------------------------------------------------------------- jobs
 
     def fit(self, job: Job) -> Mapping[str, Any]:
-        # A name only: a request must not run a file.
-        learner = validation.one_of("learner", job.about["learner"], LEARNERS)
+        report(LOADING, 0, 1)
+        about = job.about
+        # Names only: a request must not run a file, or load a network from elsewhere.
+        learner = validation.one_of("learner", about["learner"], LEARNERS)
+        parameters: dict[str, Any] = {"seed": about["seed"]}
+        if about["backbone"]:
+            parameters["backbone"] = validation.one_of("backbone", about["backbone"], NETWORKS)
+        loading = {name: about[name] for name in ("label", "column", "skip_bad") if about[name]}
         fitted = workflow.fit(
-            job.about["data"],
+            about["data"],
             self.model,
             learner=learner,
-            parameters={"seed": 0},
-            note=job.about["note"] or None,
+            parameters=parameters,
+            loading=loading,
+            note=about["note"] or None,
         )
-        return {"version": fitted.event.version, "accuracy": fitted.mean_accuracy}
+        scores = {label: score.to_json() for label, score in fitted.accuracy.items()}
+        return {
+            "version": fitted.event.version,
+            "accuracy": fitted.mean_accuracy,
+            "classes": {
+                label: {"n": one["n"], "accuracy": one["after"]} for label, one in scores.items()
+            },
+            "confusion": fitted.confusion,
+        }
 
     def detect(self, job: Job) -> Mapping[str, Any]:
         assert job.window is not None
@@ -211,7 +236,10 @@ class Worker:
                     renames=job.about.get("renames"),
                 )
             except workflow.WouldForget as refused:
-                return refused.result.to_json() | {"refused": True, "why": str(refused)}
+                return refused.result.to_json() | {
+                    "refused": True,
+                    "why": use_page_words(str(refused)),
+                }
             assert updated.event is not None
             outcome = updated.to_json() | {"before": updated.event.before}
         self.store.add_update(

@@ -20,7 +20,7 @@ from cilf.console.guard import LOGIN, Access
 from cilf.console.member_order import FILTERS, SORTS
 from cilf.console.service import Console
 from cilf.console.store import DONE, FAILED, PENDING, QUEUED, RUNNING, UNDONE
-from cilf.console.uploads import ACCEPTED
+from cilf.console.uploads import ACCEPTED, TABLES
 from cilf.console.verbs import VERBS, describe_event
 from cilf.errors import CilfError
 from cilf.query import STRATEGIES
@@ -120,6 +120,10 @@ def _add_overview(app: FastAPI, console: Console, render: _Renderer) -> None:
     def windows_section() -> HTMLResponse:
         return render("_windows.html", **_windows_values(console))
 
+    @app.get("/section/next", response_class=HTMLResponse, include_in_schema=False)
+    def next_section() -> HTMLResponse:
+        return render("_next.html", next_step=guide.find_first_step(console))
+
     @app.get("/classes", response_class=HTMLResponse, include_in_schema=False)
     def classes() -> HTMLResponse:
         return render(
@@ -141,15 +145,20 @@ def _add_overview(app: FastAPI, console: Console, render: _Renderer) -> None:
 
 def _windows_values(console: Console) -> dict[str, Any]:
     rows, jobs = console.store.windows(), console.store.jobs()
+    fit = next((job for job in reversed(jobs) if job.kind == updates.FIT), None)
+    confusion = ((fit and fit.result) or {}).get("confusion", {})
     return {
         "windows": list(reversed(rows)),
         "jobs": {job.window: job for job in jobs if job.status in (QUEUED, RUNNING)},
         "named": {row.id: console.count_named(row.id) for row in rows if row.status == DONE},
         "model": console.model(),
         "model_path": console.model_path,
-        "fit": next((job for job in reversed(jobs) if job.kind == updates.FIT), None),
+        "fit": fit,
+        "predicted": list(dict.fromkeys([*confusion, *(p for r in confusion.values() for p in r)])),
+        "choices": updates.list_choices(console),
         "updates": {update.window: update for update in console.store.updates()},
         "accepted": ",".join(ACCEPTED),
+        "tables": ",".join(TABLES),
         "next_step": guide.find_first_step(console),
         "failed": FAILED,
     }

@@ -17,10 +17,12 @@ MOST_LIKELY = 10  # classes, one for each digit key
 def find_similar(directions: Floats, to: Floats, most: int) -> tuple[Ints, Floats]:
     """The rows most similar to a vector and their cosines, the most similar first.
 
+    It is one product of a matrix and a vector, a few milliseconds for 100,000 rows.
+
     >>> directions = np.eye(3, dtype=np.float32)
     >>> rows, cosine = find_similar(directions, np.array([1.0, 0.5, 0.0]), 2)
-    >>> rows.tolist(), cosine.round(2).tolist()
-    ([0, 1], [0.89, 0.45])
+    >>> [(int(row), f"{value:.2f}") for row, value in zip(rows, cosine)]
+    [(0, '0.89'), (1, '0.45')]
     """
     unit = scale_to_unit(np.asarray(to, dtype=np.float32)[None])[0]
     cosine = directions @ unit

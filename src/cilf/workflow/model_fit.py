@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,11 +28,13 @@ class FitResult:
         event: the log entry of the new version.
         n_labels: the number of training instances.
         accuracy: for each class, the score on its held-out instances; ``before`` is NaN.
+        confusion: class -> predicted class -> number of held-out instances; zeros are left out.
     """
 
     event: Event
     n_labels: int
     accuracy: dict[str, Score]
+    confusion: dict[str, dict[str, int]]
 
     @property
     def mean_accuracy(self) -> float:
@@ -65,7 +68,8 @@ def fit(
     made = make(learner, **(parameters or {}))
     dataset = read_labelled(data, loading or {})
     made.fit(*dataset.train)
-    accuracy = _score_classes(dataset.test.y, made.predict(dataset.test.X))
+    predicted = made.predict(dataset.test.X)
+    accuracy = _score_classes(dataset.test.y, predicted)
     about = {
         "data": str(data),
         "learner": made.name,
@@ -80,7 +84,8 @@ def fit(
         _require_new(model, again)
         labels = dict(zip(dataset.train.ids.tolist(), dataset.train.y.tolist(), strict=True))
         event = model.add(made, FIT, about, labels)
-    return FitResult(event, len(dataset.train), accuracy)
+    confusion = _count_confusion(dataset.test.y, predicted)
+    return FitResult(event, len(dataset.train), accuracy, confusion)
 
 
 def _require_new(model: ModelFolder, again: bool) -> None:
@@ -93,6 +98,18 @@ def _require_new(model: ModelFolder, again: bool) -> None:
             f"{model.path} holds a model already (version {model.current}): name another folder, "
             "or make this its next version (--again)."
         )
+
+
+def _count_confusion(truth: Array, predicted: Array) -> dict[str, dict[str, int]]:
+    """Class -> predicted class -> number of instances.
+
+    >>> _count_confusion(np.array(["a", "a", "b"]), np.array(["a", "b", "b"]))
+    {'a': {'a': 1, 'b': 1}, 'b': {'b': 1}}
+    """
+    return {
+        str(label): dict(sorted(Counter(predicted[truth == label].tolist()).items()))
+        for label in np.unique(truth)
+    }
 
 
 def _score_classes(truth: Array, predicted: Array) -> dict[str, Score]:

@@ -11,9 +11,11 @@
 //   lightbox.js    an instance in full size
 //   similar.js     similar instances
 //   map.js         the map on its canvas; map_view.js is its legend and controls
+//   browse.js      choosing data on the page of all windows
 //   dialog.js      the dialog of the verbs
 
-import { $, attempt } from "./dom.js";
+import { $, $$, attempt } from "./dom.js";
+import { openBrowse } from "./browse.js";
 import { cards, chooseCluster, desk, queriesPath, select, showOthersChanges, showUpdate } from "./desk.js";
 import "./forms.js";
 import { onPoll, watch } from "./jobs.js";
@@ -32,6 +34,8 @@ function openDesk() {
   openMap();
   openVerbs();
   select(cards()[0], false);
+  const names = $$("[data-name-cluster] input");
+  if (names.length === 1) names[0].focus({ preventScroll: true }); // a single question: type, Enter
   $("#strategy").addEventListener("change", () => put($("#queries"), queriesPath()));
   document.addEventListener("change", (event) => {
     if (event.target.id === "budget") attempt(async () => {
@@ -56,4 +60,5 @@ document.addEventListener("keydown", (event) => {
 });
 
 if ($(".desk")) openDesk();
+if ($("#browse")) openBrowse();
 if ($("#jobs")) watch();

@@ -1,7 +1,7 @@
 // Forms and buttons that send one request each.
 
 import { $, attempt, say } from "./dom.js";
-import { desk, refresh } from "./desk.js";
+import { act, desk, refresh } from "./desk.js";
 import { openWhenDone, soon } from "./jobs.js";
 import { personName, put, send } from "./server.js";
 
@@ -44,9 +44,18 @@ async function importLabels(form) {
   await refresh();
 }
 
+async function nameCluster(form) {
+  const name = $("input", form).value.trim();
+  if (name) await act("name", { clusters: [Number(form.dataset.nameCluster)], name });
+}
+
+const WORK = [
+  ["[data-post]", post], ["[data-upload]", upload], ["[data-rename]", rename],
+  ["[data-name-cluster]", nameCluster], ["#import", importLabels],
+];
+
 document.addEventListener("submit", (event) => {
-  const form = event.target, { post: path, upload: target, rename: name } = form.dataset;
-  const work = path ? post : target ? upload : name !== undefined ? rename : form.id === "import" ? importLabels : null;
+  const form = event.target, work = WORK.find(([selector]) => form.matches(selector))?.[1];
   if (!work) return;
   event.preventDefault();
   attempt(() => work(form));

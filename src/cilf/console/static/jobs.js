@@ -60,11 +60,13 @@ function estimateLeft(job) {
 async function jobsChanged(ended, jobs) {
   if (opening && ended && !jobs.some((job) => job.window === opening)) {
     const response = await fetch(`/api/windows/${opening}`);
-    if (response.ok && (await response.json()).status === "done") { location.href = `/windows/${opening}`; return; }
+    const { status } = response.ok ? await response.json() : {};
+    if (status === "done") { location.href = `/windows/${opening}`; return; }
+    if (status === "failed") opening = null;
   }
   if ($("#windows")) {
-    if (ended && active === "" && $("[data-waits-for-model]")) { location.reload(); return; }
-    await put($("#windows"), "/section/windows");
+    if (ended && active === "" && !opening && $("[data-waits-for-model]")) { location.reload(); return; }
+    await Promise.all(["windows", "next"].map((name) => put($(`#${name}`), `/section/${name}`)));
   }
   if ($("[data-waiting]") && ended) { setTimeout(() => location.reload(), 500); return; }
   if (ended && active === "" && document.body.dataset.page === "classes") location.reload();
