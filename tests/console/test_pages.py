@@ -12,6 +12,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from cilf.console.gallery import encode_png
+from cilf.console.pages import ACTIONS, MOVES
 from cilf.console.service import Console
 from cilf.console.store import Store
 from cilf.data import load_dataset
@@ -40,6 +41,16 @@ def test_pages(client: TestClient) -> None:
         assert client.get(f"/windows/1/section/{section}").status_code == 200, section
 
 
+def test_the_keys_of_the_page_are_in_the_docs() -> None:
+    moves = [
+        f"| {' '.join(one if one == '…' else f'`{one}`' for one in key.split())} | {text} |"
+        for key, text in MOVES.items()
+    ]
+    rows = moves + [f"| `{one.key.upper()}` | {one.description} |" for one in ACTIONS.values()]
+    table = "\n".join(["| key | description |", "|---|---|", *rows])
+    assert table in DOCS.read_text(), f"the table of docs/console.md has to be:\n{table}"
+
+
 def test_the_classes_page_says_where_versions_came_from(
     client: TestClient, console: Console
 ) -> None:
@@ -60,6 +71,7 @@ def test_a_window_can_have_more_clusters_than_were_found(client: TestClient) -> 
     assert "<td>1 of 4</td>" in page
 
 
+DOCS = Path(__file__).parents[2] / "docs" / "console.md"
 NEW = {"5": "five", "6": "six"}
 
 
