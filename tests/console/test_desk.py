@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -232,6 +233,38 @@ def test_verbs_in_the_menu_and_enter_in_lists(page: Any) -> None:
     take_shot(page, "26-query")
     page.keyboard.press("Escape")
     page.keyboard.press("Escape")
+
+
+def test_several_people_label(page: Any) -> None:
+    desk = Desk(page)
+    desk.focus(COWS)
+    version = desk.version()
+    page.keyboard.press("p")
+    page.keyboard.type("Ann")
+    page.keyboard.press("Enter")
+    desk.wait_for_change(version)
+    assert page.inner_text(f".cluster-card[data-cluster='{COWS}'] .assignee") == "for Ann"
+    page.click(f".cluster-card[data-cluster='{COWS}'] .medoid .thumb")
+    desk.name("cow")
+    page.click(".cluster-card:has(.title:text-is('cow')) .thumb")
+    desk.press("e")
+    page.wait_for_selector("#review .thumb")
+    assert "cow" not in page.inner_text("#review")
+    page.click("#review .thumb")
+    version = desk.version()
+    page.click("#review [data-verb=opinion]")
+    page.keyboard.type("yak")
+    page.keyboard.press("Enter")
+    desk.wait_for_change(version)
+    assert "0 of 1 second opinion agree" in page.inner_text("#review")
+    assert "cow, second opinion: yak" in page.inner_text("#review")
+    assert find_barriers(page) == []
+    with page.expect_download() as download:
+        page.click("footer a:text-is('CSV')")
+    log = Path(download.value.path()).read_text(encoding="utf-8-sig")
+    assert "assigned cluster 1 to Ann" in log
+    for _ in range(4):
+        desk.press("u")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -397,7 +397,11 @@ def test_what_others_do_comes_in_by_itself(browser: Any, ready: Server) -> None:
     page = open_page(browser, ready.url + "/windows/1")
     body = {"clusters": [2], "name": "hen", "person": "Bob"}
     httpx.post(ready.url + "/api/windows/1/name", json=body).raise_for_status()
+    looks = {"page": "page-of-bob", "person": "Bob", "cluster": 2}
+    httpx.post(ready.url + "/api/windows/1/presence", json=looks).raise_for_status()
     page.wait_for_selector(".cluster-card[data-cluster='2'] .title:text-is('hen')")
+    page.wait_for_selector("#present:has-text('Bob looks at cluster 2')")
+    page.wait_for_selector(".cluster-card[data-cluster='2'] .viewers:has-text('Bob')")
     desk = Desk(page)
     desk.wait()
     desk.press("u")

@@ -43,7 +43,11 @@ def apply(state: State, verb: str, key: str = "", **fields: Any) -> None:
 
 
 def content(state: State) -> dict[str, Any]:
-    return {"clusters": dict(state.clusters), "rows": state.cluster_of.tolist()}
+    return {
+        "clusters": dict(state.clusters),
+        "rows": state.cluster_of.tolist(),
+        "opinions": dict(state.opinions),
+    }
 
 
 USES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -58,6 +62,9 @@ USES: dict[str, tuple[str, dict[str, Any]]] = {
     "move the last one": ("move", {"rows": [9], "to": 1}),
     "move to a new cluster": ("move", {"rows": [0, 2, 9], "to": "new"}),
     "move to the known": ("move", {"rows": [7, 8], "to": "known"}),
+    "assign": ("assign", {"clusters": [1, 3], "assignee": "Ann"}),
+    "review": ("review", {"rows": [0, 4]}),
+    "opinion": ("opinion", {"key": "cow", "rows": [2, 0], "name": "cow"}),
     "label": ("label", {"key": "cow", "rows": [2, 9, 0], "name": "cow"}),
 }
 

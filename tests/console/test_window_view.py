@@ -8,6 +8,7 @@ import pytest
 from cilf.console import window_view
 from cilf.console.service import Console
 from cilf.console.store import Store
+from cilf.errors import BadInput
 
 from .conftest import (
     COWS,
@@ -15,6 +16,7 @@ from .conftest import (
     act,
     list_clusters,
     put_window,
+    restart,
 )
 
 
@@ -114,3 +116,34 @@ def test_the_history_of_an_instance(console: Console) -> None:
         ("somebody", "undid name", True),
     ]
     assert len(window_view.inspect_instance(console, 1, 31)["history"]) == 2
+
+
+def test_second_opinions_agree_or_not(console: Console) -> None:
+    act(console, 1, "name", clusters=[COWS], name="cow")
+    act(console, 1, "review", rows=[0, 30, 31, 45])
+    told = window_view.summarize_opinions(console, 1)
+    assert (told["waiting"], told["n_given"]) == ([0, 30, 31, 45], 0)
+    act(console, 1, "opinion", rows=[0], name="cat", person="Bob")
+    act(console, 1, "opinion", rows=[30], name="cow", person="Bob")
+    act(console, 1, "opinion", rows=[31], name="yak", person="Bob")
+    act(console, 1, "opinion", rows=[45], name="hen", person="Bob")  # has no label yet
+    told = window_view.summarize_opinions(restart(console), 1)
+    assert (told["waiting"], told["n_given"], told["n_agreeing"]) == ([], 3, 2)
+    (one,) = told["disagreements"]
+    assert (one["row"], one["label"], one["opinion"]) == (31, "cow", "yak")
+    assert len(console.open(1).labels) == 12  # an opinion changes no label
+    console.undo(1)
+    assert window_view.summarize_opinions(console, 1)["waiting"] == [45]
+    with pytest.raises(BadInput, match="asked for already"):
+        act(console, 1, "review", rows=[30, 31])
+
+
+def test_clusters_are_assigned_to_people(console: Console) -> None:
+    act(console, 1, "assign", clusters=[COWS, HENS], assignee="Ann")
+    act(console, 1, "name", clusters=[COWS], name="cow")
+    act(console, 1, "assign", clusters=[HENS], assignee="")
+    told = window_view.list_clusters(restart(console), 1)
+    assert {one["cluster"]: one["assignee"] for one in told} == {COWS: "Ann", HENS: ""}
+    assert window_view.suggest_queries(console, 1, "random")["rows"]
+    console.undo(1)
+    assert window_view.list_clusters(console, 1)[0]["assignee"] == "Ann"

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Depends, File, Form, Path, Query, Request, Upload
 from fastapi.responses import Response
 
 from cilf.console import (
+    audit,
     bodies,
     folders,
     import_export,
@@ -284,6 +285,11 @@ def _add_history(api: APIRouter, console: Console) -> None:
         instances = window_view.describe_instances(console, window, queries.pop("rows"))
         return queries | {"instances": instances}
 
+    @api.get("/windows/{window}/opinions", tags=["view"])
+    def list_opinions(window: Window) -> dict[str, Any]:
+        """The second opinions: what waits for one, and the agreement with the labels."""
+        return window_view.summarize_opinions(console, window)
+
     @api.get("/windows/{window}/events", tags=["view"])
     def list_events(
         window: Window, after: Annotated[int, Query(ge=0, le=LARGEST)] = 0
@@ -293,6 +299,25 @@ def _add_history(api: APIRouter, console: Console) -> None:
         with opened.lock:
             events, undone = opened.events[after:], opened.undone
         return [event_response(event, event.seq in undone) for event in events]
+
+    @api.post("/windows/{window}/presence", tags=["view"])
+    def look(window: Window, body: bodies.PresenceBody) -> list[dict[str, Any]]:
+        """Say that a page shows this window, and get the other people who look at it."""
+        console.window(window)
+        others = console.presence.look(body.page, body.person, window, body.cluster)
+        return [{"person": one.person or "somebody", "cluster": one.cluster} for one in others]
+
+    @api.get(
+        "/audit",
+        tags=["view"],
+        response_class=Response,
+        responses={200: {"content": {MEDIA[name]: {} for name in ("csv", "jsonl")}}},
+    )
+    def export_audit(format: bodies.AuditFormat = "csv") -> Response:
+        """Export the audit log: who did what, when, and from which address."""
+        content = audit.write_audit(console.store.audit(), format)
+        headers = {"Content-Disposition": f'attachment; filename="audit.{SUFFIXES[format]}"'}
+        return Response(content, media_type=MEDIA[format], headers=headers)
 
     @api.get("/stream", tags=["view"])
     def get_stream() -> list[dict[str, Any]]:

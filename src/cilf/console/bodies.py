@@ -42,6 +42,7 @@ Budget = Annotated[int, Field(ge=0, le=1_000_000)]
 Strategy = _key_of(STRATEGIES)
 Sort = _key_of(SORTS)
 Only = _key_of(FILTERS)
+AuditFormat = Literal["csv", "jsonl"]
 Format = Literal["csv", "jsonl", "label-studio"]
 
 
@@ -94,6 +95,10 @@ class NameBody(ClustersBody):
     name: Name
 
 
+class AssignBody(ClustersBody):
+    assignee: Person = ""
+
+
 class SplitBody(VerbBody):
     """The rows that leave a cluster; without rows, k-means splits it into ``n_clusters``."""
 
@@ -143,6 +148,14 @@ class LikelyBody(Body):
     @property
     def numbers(self) -> list[int]:
         return [number - 1 for number in self.clusters]
+
+
+class PresenceBody(Body):
+    """What a page shows; ``page`` is a random name that it keeps."""
+
+    page: Annotated[str, Field(min_length=8, max_length=64), AfterValidator(_require_printable)]
+    person: Person = ""
+    cluster: Number | None = None
 
 
 class UndoBody(EditBody):

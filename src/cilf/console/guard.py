@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from cilf.console.origin import HEADER, Origin, come_from, read_person
 from cilf.console.uploads import MAX_BYTES
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -82,7 +83,8 @@ class Guard:
                     headers.setdefault(name, value)
             await send(message)
 
-        await app(scope, limited, send_with_headers)
+        with come_from(_find_origin(Request(scope))):
+            await app(scope, limited, send_with_headers)
 
     def _refuse(self, request: Request) -> Response | None:
         headers = request.headers
@@ -108,6 +110,11 @@ class Guard:
         if path.startswith("/api/") or request.method not in SAFE:
             return _problem(401, "send the token: 'Authorization: Bearer TOKEN'.")
         return RedirectResponse(LOGIN, status_code=303)
+
+
+def _find_origin(request: Request) -> Origin:
+    address = "" if request.client is None else request.client.host
+    return Origin(read_person(request.headers.get(HEADER, "")), address)
 
 
 class _LimitedBody:

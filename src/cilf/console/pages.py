@@ -74,7 +74,7 @@ def add_pages(app: FastAPI, console: Console, access: Access) -> None:
     render = _Renderer()
     _add_overview(app, console, render)
     _add_files(app)
-    _add_login(app, access, render)
+    _add_login(app, console, access, render)
     _add_window(app, console, render)
     _add_sections(app, console, render)
     _add_problems(app, render)
@@ -177,14 +177,16 @@ def _add_files(app: FastAPI) -> None:
         return Response(path.read_bytes(), media_type=MEDIA[path.suffix], headers=headers)
 
 
-def _add_login(app: FastAPI, access: Access, render: _Renderer) -> None:
+def _add_login(app: FastAPI, console: Console, access: Access, render: _Renderer) -> None:
     @app.get(LOGIN, response_class=HTMLResponse, include_in_schema=False)
     def login_page() -> HTMLResponse:
         return render("login.html", page="login", problem="")
 
     @app.post(LOGIN, response_class=HTMLResponse, include_in_schema=False)
     def login(token: Annotated[str, Form(max_length=1000)] = "") -> Response:
-        if access.token is not None and not access.is_token(token):
+        is_right = access.token is None or access.is_token(token)
+        console.store.log("log in" if is_right else "wrong token")
+        if not is_right:
             time.sleep(LOGIN_DELAY)
             return render("login.html", 401, page="login", problem="The token is wrong.")
         response = RedirectResponse("/", status_code=303)
@@ -232,6 +234,7 @@ def _add_sections(app: FastAPI, console: Console, render: _Renderer) -> None:
     add("history", _history_values)
     add("update", _update_values)
     add("next", _next_values)
+    add("review", _review_values)
 
     @app.get("/windows/{window}/section/queries", include_in_schema=False)
     def queries(window: Window, strategy: Strategy = STRATEGY) -> HTMLResponse:
@@ -293,7 +296,18 @@ def _window_values(console: Console, window: int) -> dict[str, Any]:
     }
     values |= _clusters_values(console, window) | _queries_values(console, window, STRATEGY)
     values |= _history_values(console, window) | _update_values(console, window)
-    return values | _next_values(console, window)
+    return values | _next_values(console, window) | _review_values(console, window)
+
+
+def _review_values(console: Console, window: int) -> dict[str, Any]:
+    opinions = window_view.summarize_opinions(console, window)
+    waiting = opinions["waiting"][:PAGE_SIZE]
+    return {
+        "window": console.window(window),
+        "form": console.open(window).gallery.form,
+        "opinions": opinions,
+        "waiting": window_view.describe_instances(console, window, waiting),
+    }
 
 
 def _next_values(console: Console, window: int) -> dict[str, Any]:

@@ -20,6 +20,7 @@ import numpy as np
 from cilf.console.bodies import VerbBody
 from cilf.console.classes import NEW, RENAME, Classes
 from cilf.console.gallery import Gallery
+from cilf.console.presence import Presence
 from cilf.console.state import KNOWN, OPEN, Patch, PatchConflict, State, replay
 from cilf.console.store import (
     CLASSES,
@@ -107,6 +108,7 @@ class Console:
         self._known: OrderedDict[str, Gallery] = OrderedDict()
         self._values: dict[tuple[str, int], tuple[tuple[int, ...], Any]] = {}
         self.lock = threading.RLock()
+        self.presence = Presence()
 
     # ------------------------------------------------------------- windows
 
@@ -178,6 +180,7 @@ class Console:
     def set_budget(self, window: int, budget: int) -> None:
         self.window(window)
         self.store.change_window(window, budget=budget)
+        self.store.log("budget", window, {"budget": budget})
 
     def open(self, window: int) -> OpenWindow:
         """The window with all changes in the log."""

@@ -15,7 +15,7 @@ from cilf.console.import_export import LabelRow
 from cilf.console.member_order import EVERYTHING, FILTERS, SORTS, TYPICAL, MemberView
 from cilf.console.service import Console, NotFound, OpenWindow
 from cilf.console.similarity import find_similar
-from cilf.console.state import KNOWN, OPEN, REJECTED, SKIPPED, Cluster, Patch
+from cilf.console.state import KNOWN, OPEN, REJECTED, SKIPPED, Patch
 from cilf.console.verbs import describe_event
 from cilf.core import Detection
 from cilf.core.types import Ints
@@ -40,6 +40,7 @@ def _describe_cluster(opened: OpenWindow, classes: Classes, number: int) -> dict
         "cluster": number + 1,
         "name": None if cluster.name is None else classes.display(cluster.name),
         "status": cluster.status,
+        "assignee": cluster.assignee,
         "size": len(members),
         "nearest": classes.display_label(str(labels[0][0])) if labels else None,
         "last_change": opened.state.last_change.get(number, 0),
@@ -247,7 +248,7 @@ def suggest_queries(console: Console, window: int, strategy: str) -> dict[str, A
     with opened.lock:
         sizes = opened.state.sizes()
         clusters = opened.state.clusters.items()
-        numbers = [n for n, cluster in clusters if cluster == Cluster() and sizes[n]]
+        numbers = [n for n, cluster in clusters if cluster.is_unnamed and sizes[n]]
         cluster_of = opened.state.cluster_of.copy()
         n_answers = opened.n_answers
     left = max(0, row.budget - n_answers)
@@ -255,6 +256,40 @@ def suggest_queries(console: Console, window: int, strategy: str) -> dict[str, A
     if numbers and left:
         rows = _choose_queries(opened.gallery, cluster_of, numbers, left, strategy)
     return {"budget": row.budget, "answers": n_answers, "left": left, "rows": rows}
+
+
+def summarize_opinions(console: Console, window: int) -> dict[str, Any]:
+    """The second opinions: the rows that wait for one, and how many agree with the labels.
+
+    The label of an instance is the name that people gave it, or the known class that the model
+    predicts. Novel instances without a name have none yet, and do not count.
+    """
+    opened, classes = console.open(window), console.classes()
+    with opened.lock:
+        opinions, labels = dict(opened.state.opinions), opened.labels
+        cluster_of = opened.state.cluster_of.copy()
+    known = {
+        row: classes.key_of_label(str(opened.gallery.label[row]))
+        for row in opinions
+        if cluster_of[row] == KNOWN
+    }
+    present = known | labels
+    given = {row: key for row, key in opinions.items() if key and row in present}
+    others = [row for row, key in given.items() if present[row] != key]
+    described = describe_instances(console, window, others, classes)
+    return {
+        "waiting": [row for row, key in opinions.items() if not key],
+        "n_given": len(given),
+        "n_agreeing": len(given) - len(others),
+        "disagreements": [
+            one
+            | {
+                "label": classes.display(present[one["row"]]),
+                "opinion": classes.display(given[one["row"]]),
+            }
+            for one in described
+        ],
+    }
 
 
 def list_labels(console: Console, window: int, pictures: str = "") -> list[LabelRow]:

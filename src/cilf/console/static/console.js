@@ -11,6 +11,7 @@
 //   lightbox.js    an instance in full size
 //   similar.js     similar instances
 //   map.js         the map on its canvas; map_view.js is its legend and controls
+//   presence.js    who else looks at the window
 //   browse.js      choosing data on the page of all windows
 //   dialog.js      the dialog of the verbs
 
@@ -22,6 +23,7 @@ import { onPoll, watch } from "./jobs.js";
 import { openLightboxControls } from "./lightbox.js";
 import { openMap } from "./map_view.js";
 import { openMembers } from "./members.js";
+import { openPresence } from "./presence.js";
 import { openSizes } from "./pictures.js";
 import { put, send } from "./server.js";
 import { openVerbs } from "./verbs.js";
@@ -33,6 +35,7 @@ function openDesk() {
   openLightboxControls();
   openMap();
   openVerbs();
+  openPresence();
   select(cards()[0], false);
   const names = $$("[data-name-cluster] input");
   if (names.length === 1) names[0].focus({ preventScroll: true }); // a single question: type, Enter

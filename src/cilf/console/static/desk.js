@@ -71,7 +71,7 @@ async function busy(work) {
 
 export const queriesPath = () => `/windows/${desk.window}/section/queries?strategy=${$("#strategy").value}`;
 const boxKey = (box) => `${box.dataset.cluster} ${box.dataset.label || ""}`;
-const SECTIONS = ["clusters", "known", "history", "update", "next"];
+const SECTIONS = ["clusters", "known", "history", "update", "next", "review"];
 
 export const refresh = () => busy(async () => {
   const focused = document.activeElement?.closest("#clusters");

@@ -3,22 +3,25 @@
 import { $ } from "./dom.js";
 import { cards, numberOf, titleOf } from "./desk.js";
 
-// Request a name, a known class or a target; null if the person cancels.
+// Request a name, a known class, a target or a person; null if the person cancels.
 export function openDialog(kind, title, text, pictures) {
   const dialog = $("#dialog");
   $("#dialog-title").textContent = title;
   $("#dialog-text").textContent = text;
   $("#dialog-pictures").replaceChildren(...pictures);
-  const fields = { name: $("#dialog-name"), known: $("#dialog-known"), target: $("#dialog-target") };
+  const fields = { name: $("#dialog-name"), known: $("#dialog-known"), target: $("#dialog-target"), person: $("#dialog-person") };
   for (const [name, label] of Object.entries(fields)) label.hidden = name !== kind;
   const field = $("input, select", fields[kind]);
-  if (kind === "name") field.value = "";
+  if (kind === "name" || kind === "person") field.value = "";
   if (kind === "target") field.replaceChildren(...listTargets().map(([value, shown]) => new Option(shown, value)));
   dialog.returnValue = "";
   dialog.showModal();
   field.focus();
   return new Promise((done) => {
-    dialog.addEventListener("close", () => done(dialog.returnValue === "ok" && field.value.trim() ? field.value.trim() : null), { once: true });
+    dialog.addEventListener("close", () => {
+      const value = field.value.trim(), isAnswer = dialog.returnValue === "ok" && (value || kind === "person");
+      done(isAnswer ? value : null);
+    }, { once: true });
   });
 }
 

@@ -12,9 +12,10 @@ export const personName = () => (person ? person.value.trim() : "");
 
 export async function send(method, path, body, headers = { "Content-Type": "application/json" }) {
   const isRaw = body instanceof FormData || body instanceof Blob || body === undefined;
+  const who = { "X-Person": encodeURIComponent(personName()) };
   const response = await fetch(path, {
     method,
-    headers: body instanceof FormData ? undefined : headers,
+    headers: body instanceof FormData ? who : { ...headers, ...who },
     body: isRaw ? body : JSON.stringify(body),
   });
   const content = await response.json().catch(() => ({}));

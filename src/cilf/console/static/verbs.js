@@ -47,8 +47,9 @@ export async function runVerb(button) {
   const { verb, subject, body } = request;
   if (dialog) {
     const value = await openDialog(dialog, `${title}: ${subject}`, body.rows ? rowsText : button.title, picturesOf(body));
-    if (!value) return;
-    if (dialog === "target") body.to = /^\d+$/.test(value) ? Number(value) : value;
+    if (value === null) return;
+    if (dialog === "person") body.assignee = value;
+    else if (dialog === "target") body.to = /^\d+$/.test(value) ? Number(value) : value;
     else body.name = value;
   }
   await act(verb, body);
