@@ -64,6 +64,17 @@ def test_the_classes_page_says_where_versions_came_from(
     assert "since version 1, 30 labels" in page
 
 
+def test_a_failed_update_is_shown_until_the_labels_change(
+    client: TestClient, console: Console
+) -> None:
+    post(client, "name", clusters=[COWS], name="cow")
+    job = console.store.add_job("update", 1, labels="labels-1.json")
+    console.store.change_job(job, status="failed", problem="the disk is full")
+    assert "the disk is full" in client.get("/windows/1/section/update").text
+    post(client, "undo")
+    assert "the disk is full" not in client.get("/windows/1/section/update").text
+
+
 def test_a_window_can_have_more_clusters_than_were_found(client: TestClient) -> None:
     post(client, "label", rows=[0], name="cat")
     post(client, "split", cluster=COWS, rows=[30])

@@ -19,7 +19,7 @@ from cilf.console.classes import Classes
 from cilf.console.guard import LOGIN, Access
 from cilf.console.member_order import FILTERS, SORTS
 from cilf.console.service import Console
-from cilf.console.store import DONE, FAILED, PENDING, QUEUED, RUNNING, UNDONE
+from cilf.console.store import DONE, FAILED, PENDING, QUEUED, RUNNING, UNDONE, Job
 from cilf.console.uploads import ACCEPTED, TABLES
 from cilf.console.verbs import VERBS, describe_event
 from cilf.errors import CilfError
@@ -386,9 +386,17 @@ def _find_rollback_problem(console: Console, window: int | None = None) -> str |
     return jobs[-1].problem if failed else None
 
 
+def _is_outdated(console: Console, job: Job) -> bool:
+    """Whether an update came to nothing, and people have changed the labels since."""
+    failed = job.status == FAILED or (job.result or {}).get("refused", False)
+    return bool(failed) and not updates.is_current(console, job)
+
+
 def _update_values(console: Console, window: int) -> dict[str, Any]:
     jobs = [job for job in console.store.jobs(window=window) if job.kind == updates.UPDATE]
     job = jobs[-1] if jobs else None
+    if job is not None and _is_outdated(console, job):
+        job = None
     update = None if job is None else console.store.update(job.id)
     in_model = update is not None and updates.is_in_model(console, update.version)
     stands = update is not None and update.decision != UNDONE and in_model
