@@ -14,6 +14,7 @@ def test_people_are_gone_some_seconds_after_their_last_sign() -> None:
     assert [one.person for one in presence.look("page-tre", "Bob", 1, None)] == ["Ann"]
     now = EXPIRES + 1
     assert presence.look("page-tre", "Bob", 1, None) == []
+    assert presence.look("page-for", "Bob", 1, None) == []  # another page of the same person
 
 
 def test_presence_by_rest(client: TestClient) -> None:

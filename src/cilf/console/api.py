@@ -24,7 +24,7 @@ from cilf.console import (
     window_view,
 )  # fmt: skip
 from cilf.console.bodies import ChangeResponse, EventResponse, JobResponse
-from cilf.console.gallery import TEXTS, Gallery
+from cilf.console.gallery import Gallery
 from cilf.console.service import UPLOADS, Console, NotFound
 from cilf.console.store import QUEUED, RUNNING, Event, Job, WindowRow
 from cilf.console.verbs import VERBS
@@ -270,7 +270,7 @@ def _add_pictures(api: APIRouter, console: Console) -> None:
 
 
 def _thumb(gallery: Gallery, row: int) -> Response:
-    if row >= len(gallery.ids) or gallery.form == TEXTS:
+    if row >= len(gallery.ids) or not gallery.has_pictures:
         raise NotFound(f"row {row} has no picture.")
     return Response(gallery.thumb(row), media_type="image/png", headers=FOREVER)
 

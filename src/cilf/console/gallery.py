@@ -3,7 +3,8 @@
 ::
 
     view.npz          identities, labels, novelty, clusters, places on the map
-    embedding.npy     (n, d), memory-mapped: a page needs some rows only
+    embedding.npy     (n, d) of the detection, memory-mapped: a page needs some rows only
+    features.npy      (n, e) by the model itself, to compare with what the model keeps
     thumbs.bin        thumbnails as PNG one after another, or the beginnings of texts
     thumbs.npy        the end of each of them
     whole.bin         larger pictures or whole texts in the same way, where no file of the source
@@ -26,9 +27,9 @@ from cilf.core.files import make_folder, replace_file
 from cilf.core.random import generator
 from cilf.core.types import Array, Floats, Ints
 
-VIEW, EMBEDDING, FORM = "view.npz", "embedding.npy", "form.json"
+VIEW, EMBEDDING, FEATURES, FORM = "view.npz", "embedding.npy", "features.npy", "form.json"
 THUMBS, WHOLE = "thumbs", "whole"  # packed files
-IMAGES, STRIPS, TEXTS = "images", "strips", "texts"
+IMAGES, STRIPS, TEXTS, VECTORS = "images", "strips", "texts", "vectors"  # forms
 N_EXEMPLARS = 4  # nearest, farthest and random members, each
 
 
@@ -110,13 +111,21 @@ class Gallery:
         return np.asarray(np.load(self.folder / EMBEDDING, mmap_mode="r", allow_pickle=False))
 
     @cached_property
+    def features(self) -> Floats:
+        """(n, e) the embedding by the model itself. A detection may use a space of its own."""
+        path = self.folder / FEATURES
+        if not path.is_file():  # windows of earlier versions, and what a model keeps
+            return self.embedding
+        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+
+    @cached_property
     def directions(self) -> Floats:
         """(n, d) the embedding with rows of length one, in memory."""
         return scale_to_unit(np.asarray(self.embedding))
 
     @cached_property
     def form(self) -> str:
-        """The form of the instances: "images", "strips" or "texts"."""
+        """The form of the instances: "images", "strips", "texts", or "vectors" without pictures."""
         return str(json.loads((self.folder / FORM).read_text())["form"])
 
     @cached_property
@@ -136,6 +145,10 @@ class Gallery:
         """The larger picture or the whole text of an instance; None if it is not kept here."""
         return None if self._whole is None else self._whole.read(row)
 
+    @property
+    def has_pictures(self) -> bool:
+        return self.form in (IMAGES, STRIPS)
+
     def excerpt(self, row: int) -> str:
         return self.thumb(row).decode() if self.form == TEXTS else ""
 
@@ -153,6 +166,7 @@ def write_gallery(
     thumbs: list[bytes],
     whole: list[bytes] | None = None,
     stack: Ints | None = None,
+    features: Floats | None = None,
 ) -> Gallery:
     """Write the files of a window."""
     make_folder(folder)
@@ -160,6 +174,8 @@ def write_gallery(
     if whole is not None:
         Packed(folder, WHOLE).write(whole)
     replace_file(folder / EMBEDDING, _npy(embedding.astype(np.float32)))
+    if features is not None:
+        replace_file(folder / FEATURES, _npy(features.astype(np.float32)))
     replace_file(folder / FORM, json.dumps({"form": form}).encode())
     packed = io.BytesIO()
     stack = np.arange(len(ids)) if stack is None else stack

@@ -39,7 +39,7 @@ from cilf.console.store import (
 from cilf.core import notices, validation
 from cilf.core.progress import listen, report
 from cilf.errors import CilfError
-from cilf.learners import LEARNERS
+from cilf.learners import LEARNERS, Learner
 from cilf.learners.persistence import CURRENT
 from cilf.nn.backbones import BACKBONES
 from cilf.nn.image_models import LITE0, LITE2
@@ -193,7 +193,8 @@ class Worker:
         findings = workflow.detect(
             self.model, row.source, folder / "findings", skip_bad=True, overwrite=True
         )
-        build_gallery(folder, findings)
+        learner = ModelFolder.open(self.model).learner(findings.about["version"])
+        build_gallery(folder, findings, learner)
         found = findings.assignments
         facts = {
             "n": len(found.ids),
@@ -201,21 +202,19 @@ class Worker:
             "n_clusters": len(found.cluster_sizes),
             "known": found.known_counts,
             "version": findings.about["version"],
-            "memory": self._keep_memory(findings),
+            "memory": self._keep_memory(findings, learner),
             "drift": measure_drift(self.model, findings, self._earlier_findings(row.id)),
             "seconds": round(time.monotonic() - started, 1),
         }
         self.store.change_window(row.id, status=DONE, facts=facts)
         return {"n": facts["n"], "n_clusters": facts["n_clusters"]}
 
-    def _keep_memory(self, findings: Findings) -> str | None:
+    def _keep_memory(self, findings: Findings, learner: Learner) -> str | None:
         """Write the gallery of what the model keeps, once for each version; give its name."""
-        model = ModelFolder.open(self.model)
         name = f"{findings.about['model_id']}-{findings.about['version']}"
         folder = self.store.folder / MEMORY / name
         if Gallery(folder).exists():
             return name
-        learner = model.learner(findings.about["version"])
         return None if build_known_gallery(folder, learner) is None else name
 
     def update(self, job: Job) -> Mapping[str, Any]:

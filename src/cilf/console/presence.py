@@ -37,11 +37,12 @@ class Presence:
         self._lock = threading.Lock()
 
     def look(self, page: str, person: str, window: int, cluster: int | None) -> list[Viewer]:
-        """Note what a page shows. Returns the other pages that show the same window."""
+        """Note what a page shows. Returns the pages of other people that show the same window."""
         now = self._clock()
         with self._lock:
             self._viewers.pop(page, None)
             self._viewers[page] = Viewer(person, window, cluster, now)
             alive = [(key, one) for key, one in self._viewers.items() if now - one.time < EXPIRES]
             self._viewers = dict(alive[-MOST:])
-            return [one for key, one in alive if key != page and one.window == window]
+        others = [one for key, one in alive if key != page and one.window == window]
+        return [one for one in others if not person or one.person != person]

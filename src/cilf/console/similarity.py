@@ -36,14 +36,14 @@ def rank_classes(console: Console, window: int, rows: Sequence[int]) -> list[tup
     """The most likely classes of some instances and their shares, the most likely first.
 
     A class is likely if the mean of the instances is near to the mean of the class in the
-    embedding. The shares of all classes sum to one.
+    embedding of the model. The shares of all classes sum to one.
     """
     opened = console.open(window)
     with opened.lock:
         names, centres = find_centres(console, window, opened)
     if not names or not len(rows):
         return []
-    mean = opened.gallery.embedding[list(rows)].mean(axis=0, dtype=np.float64)
+    mean = opened.gallery.features[list(rows)].mean(axis=0, dtype=np.float64)
     away = ((centres - mean) ** 2).sum(axis=1)
     scale = max(float(np.median(away)), 1e-12)
     share = np.exp(-4 * (away - away.min()) / scale)
@@ -53,7 +53,7 @@ def rank_classes(console: Console, window: int, rows: Sequence[int]) -> list[tup
 
 
 def find_centres(console: Console, window: int, opened: OpenWindow) -> tuple[list[str], Array]:
-    """The display names of classes and the mean of each in the embedding of a window.
+    """The display names of classes and the mean of each in the embedding of the model.
 
     A known class is where the model keeps it, else where the window has it. A class that people
     named is where its clusters are.
@@ -62,7 +62,7 @@ def find_centres(console: Console, window: int, opened: OpenWindow) -> tuple[lis
     places: dict[str, Array] = {}
     gallery, known = opened.gallery, console.known_gallery(window)
     is_known = opened.state.cluster_of == KNOWN
-    _add_means(places, gallery.embedding, gallery.label, is_known)
+    _add_means(places, gallery.features, gallery.label, is_known)
     if known is not None:
         _add_means(places, known.embedding, known.label, np.ones(len(known.ids), dtype=bool))
     found = {classes.display_label(label): place for label, place in places.items()}
@@ -70,7 +70,7 @@ def find_centres(console: Console, window: int, opened: OpenWindow) -> tuple[lis
         members = opened.state.members(number)
         if cluster.name is not None and cluster.status == OPEN and len(members):
             name = classes.display(cluster.name)
-            found.setdefault(name, gallery.embedding[members].mean(axis=0, dtype=np.float64))
+            found.setdefault(name, gallery.features[members].mean(axis=0, dtype=np.float64))
     return list(found), np.stack(list(found.values())) if found else np.empty((0, 0))
 
 

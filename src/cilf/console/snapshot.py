@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cilf.console.gallery import IMAGES, STRIPS, TEXTS, Gallery, encode_png, write_gallery
+from cilf.console.gallery import IMAGES, STRIPS, TEXTS, VECTORS, Gallery, encode_png, write_gallery
 from cilf.console.near_duplicates import stack_pictures, stack_texts, stack_vectors
 from cilf.console.state import KNOWN
 from cilf.core.progress import report
@@ -24,8 +24,8 @@ CHUNK = 1000
 SEED = 0
 
 
-def build_gallery(folder: Path, findings: Findings) -> Gallery:
-    """Write the gallery of a window's findings."""
+def build_gallery(folder: Path, findings: Findings, learner: Learner) -> Gallery:
+    """Write the gallery of a window's findings, which the learner has detected."""
     found = findings.assignments
     X = findings.instances(np.arange(len(found.ids)))
     form = _form_of(X)
@@ -43,6 +43,7 @@ def build_gallery(folder: Path, findings: Findings) -> Gallery:
         thumbs=thumbs,
         whole=None if has_files else _keep_whole(X, form),
         stack=stack,
+        features=learner.embed(X),
     )
 
 
@@ -51,7 +52,8 @@ def build_known_gallery(folder: Path, learner: Learner) -> Gallery | None:
     kept = learner.remembered()
     if kept is None:
         return None
-    form = _form_of(kept.X)
+    is_seen = kept.X.shape[1:] == learner.instance_shape  # else vectors of a frozen network
+    form = _form_of(kept.X) if is_seen else VECTORS
     thumbs, stack = _show(kept.X, form)
     return write_gallery(
         folder,
@@ -59,7 +61,7 @@ def build_known_gallery(folder: Path, learner: Learner) -> Gallery | None:
         label=kept.y.astype(str),
         novelty=np.zeros(len(kept.y), dtype=np.float32),
         cluster=np.full(len(kept.y), KNOWN),
-        embedding=learner.embed(kept.X),
+        embedding=learner.embed_remembered(kept),
         places=np.zeros((len(kept.y), 2), dtype=np.float32),
         form=form,
         thumbs=thumbs,
@@ -75,6 +77,8 @@ def _show(X: Array, form: str) -> tuple[list[bytes], Ints]:
     """The thumbnails of instances, or the beginnings of texts, and the stack of each."""
     if form == TEXTS:
         return [text.encode() for text in excerpts(X).tolist()], stack_texts(X.tolist())
+    if form == VECTORS:
+        return [b""] * len(X), np.arange(len(X))
     pictures = _shrink(X, LARGEST_SIDE, "thumbnails")
     report("near-duplicates", 0, 1)
     stack = stack_vectors(X) if form == STRIPS else stack_pictures(np.stack(pictures))

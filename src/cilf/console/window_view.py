@@ -226,13 +226,14 @@ def list_similar(console: Console, window: int, row: int, most: int) -> dict[str
     known = console.known_gallery(window)
     kept: list[dict[str, Any]] = []
     if known is not None:
-        rows, cosine = find_similar(known.directions, to, most)
+        rows, cosine = find_similar(known.directions, opened.gallery.features[row], most)
         kept = [
             {
                 "row": r,
                 "name": classes.display_label(str(known.label[r])),
                 "similarity": round(c, 4),
                 "text": known.excerpt(r),
+                "has_picture": known.has_pictures,
             }
             for r, c in zip(rows.tolist(), cosine.tolist(), strict=True)
         ]

@@ -75,9 +75,11 @@ function makeNeighbour(one) {
 }
 
 function makeKept(one) {
-  const shown = one.text ? make("span", { className: "miniature texts", textContent: one.text })
-    : make("img", { className: "miniature", alt: "", src: `/api/windows/${desk.window}/known/${one.row}.png` });
-  return make("li", { title: `similarity ${one.similarity.toFixed(2)}` }, shown, make("span", { className: "given", textContent: one.name }));
+  const item = make("li", { title: `similarity ${one.similarity.toFixed(2)}` });
+  if (one.text) item.append(make("span", { className: "miniature texts", textContent: one.text }));
+  else if (one.has_picture) item.append(make("img", { className: "miniature", alt: "", src: `/api/windows/${desk.window}/known/${one.row}.png` }));
+  item.append(make("span", { className: "given", textContent: one.name }));
+  return item;
 }
 
 function describeHistory(one) {

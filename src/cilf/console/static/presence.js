@@ -5,7 +5,8 @@ import { cards, desk, numberOf, on } from "./desk.js";
 import { onPoll } from "./jobs.js";
 import { personName, send } from "./server.js";
 
-const page = Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+// The name of this page, which it keeps when it is loaded again.
+const page = sessionStorage.page ||= Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 let others = [];
 
 async function look() {
