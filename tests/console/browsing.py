@@ -11,7 +11,7 @@ from typing import Any
 
 OVERFLOW = "document.documentElement.scrollWidth - window.innerWidth"
 CONTROLS = {"button", "link", "textbox", "checkbox", "combobox", "spinbutton", "progressindicator"}
-SLOW = 40_000  # milliseconds, for a machine with much else to do
+SLOW = 300_000  # milliseconds, for a machine with much else to do
 AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text(encoding="utf-8")
 
 

@@ -215,6 +215,47 @@ def test_the_map_zooms_moves_and_keeps_the_lasso(page: Any, ready: Server) -> No
     page.select_option("#colouring", "cluster")
 
 
+def test_two_fingers_zoom_the_map(page: Any) -> None:
+    page.locator("#map").scroll_into_view_if_needed()
+    box = page.locator("#map").bounding_box()
+    middle = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    pixels = "document.querySelector('#map').toDataURL()"
+    before = page.evaluate(pixels)
+    touch = page.context.new_cdp_session(page)
+
+    def send(kind: str, apart: float | None) -> None:
+        points = (
+            []
+            if apart is None
+            else [
+                {"x": middle[0] - apart, "y": middle[1], "id": 0},
+                {"x": middle[0] + apart, "y": middle[1], "id": 1},
+            ]
+        )
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    send("touchStart", 30)
+    for apart in (50, 80, 110):
+        send("touchMove", apart)
+    send("touchEnd", None)
+    assert page.evaluate(pixels) != before
+    assert count_chosen(page) == 0
+    page.click("[data-map=fit]")
+    assert page.evaluate(pixels) == before
+
+
+def test_progress_says_the_time_left(page: Any) -> None:
+    done = iter([10, *[30] * 200])
+    job = {"id": 1, "kind": "detect", "window": 2, "status": "running", "stage": "decode"}
+
+    def answer(route: Any) -> None:
+        route.fulfill(json=[job | {"done": next(done), "total": 100}])
+
+    page.route("**/api/jobs?active=true", answer)
+    page.wait_for_selector("#jobs:has-text('detect: decode, about')")
+    assert " left" in page.inner_text("#jobs")
+
+
 def test_verbs_in_the_menu_and_enter_in_lists(page: Any) -> None:
     desk = Desk(page)
     assert page.locator(".verbs > button").count() <= 7

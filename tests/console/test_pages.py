@@ -265,6 +265,13 @@ def learn_a_class_in_five_clicks(browser: Any, server: Server) -> None:
 def test_the_sample_project_starts_with_one_click(browser: Any, tmp_path: Path) -> None:
     with serving(tmp_path) as running:
         page = open_page(browser, running.url)
+        dropped = page.evaluate_handle(
+            """() => { const data = new DataTransfer();
+            data.items.add(new File(["x"], "zoo.zip")); return data; }"""
+        )
+        page.dispatch_event("form[data-drop]", "drop", {"dataTransfer": dropped})
+        name = page.locator("form[data-drop] input[type=file]").evaluate("one => one.files[0].name")
+        assert name == "zoo.zip"
         page.click("[data-sample]")
         page.wait_for_selector("#jobs:has-text('fit:')")
         assert [job["kind"] for job in httpx.get(running.url + "/api/jobs").json()] == [
