@@ -220,3 +220,12 @@ def test_a_learner_in_a_file_is_resumed_while_the_file_is_the_same(tmp_path: Pat
     moved.write_text(OWN + "# changed\n", encoding="utf-8")
     with pytest.raises(BadConfig, match=r"learner_digest is '\w+' now and '\w+' in that run"):
         run_cell(config(**own), out, resume=True)
+
+
+def test_one_command_at_a_time_runs_in_a_folder(tmp_path: Path) -> None:
+    records = run_cell(config(), tmp_path / "run")
+    first = next(records)
+    for options in ({"resume": True}, {"overwrite": True}):
+        with pytest.raises(BadInput, match=r"another command is changing .*run \(process \d+ on"):
+            run_cell(config(), tmp_path / "run", **options)
+    assert [first, *records] == RunFolder(tmp_path / "run").read_records()

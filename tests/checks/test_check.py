@@ -17,6 +17,7 @@ from .test_behaviour import BROKEN as BEHAVIOUR
 from .test_behaviour import StaysSurprised
 from .test_blindness import BROKEN as BLINDNESS
 from .test_edge_cases import BROKEN as EDGE_CASES
+from .test_edits import BROKEN as EDITS
 from .test_output import BROKEN as OUTPUT
 from .test_state import BROKEN as STATE
 from .toy import Toy
@@ -32,7 +33,7 @@ def test_check_learner_passes_on_what_a_check_found() -> None:
 
 
 def test_every_check_has_something_to_catch() -> None:
-    caught = [API, BEHAVIOUR, BLINDNESS, EDGE_CASES, OUTPUT, STATE]
+    caught = [API, BEHAVIOUR, BLINDNESS, EDGE_CASES, EDITS, OUTPUT, STATE]
     assert {name for broken in caught for name in broken} == set(CHECKS)
 
 

@@ -109,3 +109,19 @@ def test_features_show_instances_per_second_of_their_own_stage() -> None:
         stage("features", 40 * (second - 3), 400)
     assert str(terminal._RateColumn().render(bars.tasks[0])) == "40/s"
     assert bars.tasks[0].time_remaining == 6  # of 240 instances
+
+
+def test_a_terminal_obeys_no_name(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evil = "a\x1b[2J\x07\u202eb"
+    terminal.print_line(evil)
+    terminal.print_message(evil)
+    terminal.print_error(evil)
+    terminal.print_table(["name"], [[evil]])
+    terminal.print_csv(b"x\r\n")
+    assert capsys.readouterr().out.endswith("x\n")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    terminal.print_csv(evil.encode())
+    shown = "".join(capsys.readouterr())
+    assert not {"\x1b", "\x07", "\u202e"} & set(shown)

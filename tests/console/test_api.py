@@ -104,7 +104,9 @@ def test_the_view_by_rest(client: TestClient) -> None:
 def test_thumbnails(client: TestClient) -> None:
     picture = client.get("/api/windows/1/thumbs/3.png")
     assert picture.headers["content-type"] == "image/png"
-    assert "immutable" in picture.headers["cache-control"]
+    again = {"if-none-match": picture.headers["etag"]}
+    assert client.get("/api/windows/1/thumbs/3.png", headers=again).status_code == 304
+    assert client.get("/api/windows/1/thumbs/4.png", headers=again).status_code == 200
     assert client.get("/api/windows/1/thumbs/50.png").status_code == 404
 
 

@@ -94,7 +94,7 @@ def test_a_name_that_another_store_gave_the_model(console: Console, store: Store
 
 def test_a_name_that_was_undone_is_in_nobodys_way(console: Console) -> None:
     act(console, 1, "name", clusters=[COWS], name="Cow")
-    with pytest.raises(BadInput, match="in case or blanks only"):
+    with pytest.raises(BadInput, match="look alike"):
         act(console, 1, "name", clusters=[HENS], name="cow")
     console.undo(1)
     act(console, 1, "name", clusters=[COWS], name="cow")

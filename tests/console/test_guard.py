@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 from fastapi.testclient import TestClient
 
+from cilf.console import guard
 from cilf.console.app import make_app
-from cilf.console.guard import Access
+from cilf.console.guard import MAX_BODY, MAX_IMPORT, Access, WrongTokens
 from cilf.console.service import Console
 
 from .conftest import (
@@ -66,7 +67,6 @@ def test_a_token_is_demanded(console: Console) -> None:
             assert client.get("/api/windows", headers=shown).status_code == 401  # type: ignore[arg-type]
         shown = {"authorization": b"Bearer secret-token"}
         assert client.get("/api/windows", headers=shown).status_code == 200  # type: ignore[arg-type]
-        assert client.post("/login", data={"token": "wrong"}).status_code == 401
         assert client.get("/").status_code == 303
         entered = client.post("/login", data={"token": "secret-token"})
         assert "httponly" in entered.headers["set-cookie"].lower()
@@ -86,3 +86,59 @@ def test_bodies_have_a_limit(client: TestClient) -> None:
         "/api/windows/1/name", content=b"x", headers={"content-length": str(1 << 40)}
     )
     assert answer.status_code == 413
+
+
+def test_a_request_without_a_file_is_small(client: TestClient) -> None:
+    """Its JSON is parsed while all others wait."""
+    for path, limit in (("/api/windows/1/move", MAX_BODY), ("/api/windows/1/labels", MAX_IMPORT)):
+        headers = {"content-length": str(limit + 1)}
+        assert client.post(path, content=b"x", headers=headers).status_code == 413
+    rows = list(range(100_000, 200_000))  # as many as a person may choose at once
+    answer = client.post("/api/windows/1/move", json={"rows": rows, "to": "new"})
+    assert answer.status_code == 400, answer.text
+    assert "row 100000 does not exist" in answer.json()["detail"]
+
+
+def test_whoever_gives_wrong_tokens_has_to_wait(console: Console) -> None:
+    """However they are given, and at once: nothing waits for the answer."""
+    now = [0.0]
+    access = Access("0.0.0.0", "secret-token", WrongTokens(lambda: now[0]))
+    app = make_app(console, access)
+    right = {"authorization": "Bearer secret-token"}
+    with TestClient(app, base_url="http://box:8377", follow_redirects=False) as client:
+        for _ in range(2):
+            assert client.post("/login", data={"token": "wrong"}).status_code == 401
+        for _ in range(3):
+            wrong = client.get("/api/windows", headers={"authorization": "Bearer wrong"})
+            assert wrong.json()["detail"] == "the token is wrong."
+        waits = client.get("/api/windows", headers=right)
+        assert (waits.status_code, waits.json()["detail"]) == (
+            401, "too many wrong tokens: try again in 1 s.",
+        )  # fmt: skip
+        assert "Too many wrong tokens" in client.post("/login", data={"token": "x"}).text
+        now[0] += 1.0
+        assert client.get("/api/windows", headers=right).status_code == 200
+        client.cookies.set(access.cookie, access.proof)
+        for _ in range(9):
+            client.post("/login", data={"token": "wrong"})
+        assert client.get("/api/windows").status_code == 200  # who is in stays in
+
+
+def test_few_addresses_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "MOST_ADDRESSES", 2)
+    wrong = WrongTokens(lambda: 0.0)
+    for address in ("a", "b", "c"):
+        for _ in range(9):
+            wrong.add(address)
+    assert [wrong.seconds_left(address) > 0 for address in "abc"] == [False, True, True]
+    for _ in range(99):
+        wrong.add("b")
+    assert wrong.seconds_left("b") == guard.LONGEST_WAIT
+
+
+def test_the_cookie_is_for_tls_only_behind_tls(console: Console) -> None:
+    app = make_app(console, Access("0.0.0.0", "secret-token"))
+    for scheme, secure in (("http", False), ("https", True)):
+        with TestClient(app, base_url=f"{scheme}://box", follow_redirects=False) as client:
+            entered = client.post("/login", data={"token": "secret-token"})
+            assert ("secure" in entered.headers["set-cookie"].lower()) == secure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,10 @@ from cilf import workflow
 from cilf.console import overview, updates
 from cilf.console.app import make_app
 from cilf.console.bodies import FitOptions
+from cilf.console.gallery import encode_png
 from cilf.console.guard import Access
 from cilf.console.jobs import Worker
+from cilf.console.log import LOGGER, WORKER, open_log
 from cilf.console.service import Console
 from cilf.console.store import Job, Store
 from cilf.errors import BadInput
@@ -53,6 +56,14 @@ class Desk:
             classes = [identity.partition("-")[0] for identity in ids]
             name = max(sorted(set(classes)), key=classes.count)
             act(self.console, window, "name", clusters=[number + 1], name=name)
+
+
+def write_pictures(folder: Path, level: int, n: int) -> None:
+    folder.mkdir(parents=True)
+    for number in range(n):
+        picture = np.full((8, 8), level, np.uint8)
+        picture[number % 8, number // 8] = 128
+        (folder / f"{number}.png").write_bytes(encode_png(picture))
 
 
 @pytest.fixture
@@ -213,9 +224,10 @@ def test_an_update_that_was_killed_after_the_version_was_written(
 
 def test_a_job_of_another_store_is_another_job(desk: Desk, tmp_path: Path) -> None:
     """Two stores count their jobs alike: the update of one is not the update of the other."""
-    new = write_points(tmp_path / "new.csv", {"left": 20, "right": 20, "up": 40}, 1)
     for folder, version in ((tmp_path / "one", 2), (tmp_path / "two", 3)):
         folder.mkdir()
+        points = {"left": 20, "right": 20, "up": 40}
+        new = write_points(folder / "new.csv", points, seed=version)
         other = Desk(folder, desk.model)
         window = other.console.add_window(str(new)).id
         other.work()
@@ -298,4 +310,43 @@ def test_data_that_cannot_be_read_fails_in_one_line(desk: Desk, tmp_path: Path) 
     assert done.status == "failed"
     assert done.problem
     assert desk.console.window(window).status == "failed"
+    desk.store.close()
+
+
+def test_a_table_names_no_image_outside_of_what_may_be_read(tmp_path: Path) -> None:
+    """Whatever a cell looks like: the rule holds when the image is opened."""
+    allowed = tmp_path / "data"
+    for label in ("dark", "light"):
+        write_pictures(allowed / "photos" / label, 255 * (label == "light"), n=12)
+    write_pictures(tmp_path / "private", 128, n=3)
+    (allowed / "link.png").symlink_to(tmp_path / "private" / "0.png")
+    workflow.fit(str(allowed / "photos"), tmp_path / "model", learner="iforest")
+    names = ["../private/1.png/", "../private/2.png/.", "link.png", "photos/dark/0.png"]
+    rows = "\n".join(json.dumps({"image": name}) for name in names)
+    (allowed / "rows.jsonl").write_text(rows + "\n")
+    desk = Desk(tmp_path)
+    desk.worker.roots = [allowed]
+    desk.console.add_window(str(allowed / "rows.jsonl"))
+    done = desk.work()
+    assert done.status == "done", done.problem
+    assert desk.console.open(1).gallery.ids == ["photos/dark/0.png"]
+    desk.store.close()
+
+
+def test_what_fails_unexpectedly_is_in_the_log(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*given: object, **named: object) -> None:
+        raise ZeroDivisionError("a mistake of ours")
+
+    handler = open_log(tmp_path, WORKER)
+    monkeypatch.setattr(workflow, "detect", fail)
+    desk.console.add_window(str(tmp_path / "known.csv"))
+    done = desk.work()
+    LOGGER.removeHandler(handler)
+    handler.close()
+    assert done.problem == "it failed unexpectedly: worker.log in the store says why."
+    written = (tmp_path / WORKER).read_text()
+    assert "Traceback" in written
+    assert "ZeroDivisionError: a mistake of ours" in written
     desk.store.close()

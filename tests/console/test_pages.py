@@ -310,6 +310,29 @@ def test_pages_fit_and_are_named(
     page.context.close()
 
 
+def test_windows_are_renamed_archived_and_deleted(browser: Any, ready: Server) -> None:
+    store = Store(ready.store)
+    number = put_window(Console(store, ready.store / "model"), "second")
+    store.close()
+    page = open_page(browser, ready.url + "/")
+    page.once("dialog", lambda dialog: dialog.accept("Tuesday"))
+    page.click(f"button[aria-label='Rename window {number}']")
+    page.wait_for_selector(f"text={number}. Tuesday")
+    page.click(f"button[aria-label='Archive window {number}']")
+    page.click("summary:text-is('1 archived window')")
+    take_shot(page, "11-archived")
+    page.click(f"button[aria-label='Take window {number} out of the archive']")
+    page.wait_for_selector("summary", state="detached")
+    page.once("dialog", lambda dialog: dialog.dismiss())
+    page.click(f"button[aria-label='Delete window {number}']")
+    assert page.is_visible(f"text={number}. Tuesday")
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.click(f"button[aria-label='Delete window {number}']")
+    page.wait_for_selector(f"text={number}. Tuesday", state="detached")
+    assert httpx.get(f"{ready.url}/windows/{number}").status_code == 404
+    page.context.close()
+
+
 def test_lasso_chooses_and_moves(browser: Any, ready: Server) -> None:
     page = open_page(browser, ready.url + "/windows/1")
     page.wait_for_load_state("networkidle")

@@ -23,6 +23,7 @@ def make_findings(X: np.ndarray, n_known: int) -> Any:
         label=np.full(n, "cat"),
         novelty=np.zeros(n, dtype=np.float32),
         cluster=np.where(np.arange(n) < n_known, -1, 0),
+        source=np.where(np.arange(n) < 1, "person", "model"),
     )
     embedding = np.random.default_rng(0).normal(size=(n, 3)).astype(np.float32)
     return SimpleNamespace(
@@ -46,6 +47,7 @@ def test_forms(tmp_path: Path, X: np.ndarray, form: str) -> None:
     assert gallery.form == form
     assert gallery.thumb(11)
     assert gallery.features[1].tolist() == [2.0, 3.0]  # of the model itself, not of the detection
+    assert gallery.source[:2].tolist() == ["person", "model"]
 
 
 def test_a_large_window_is_mapped_by_some_of_its_instances(

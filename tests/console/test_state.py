@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cilf.console.state import KNOWN, Cluster, Move, Patch, PatchConflict, State, replay
+from cilf.console.state import KNOWN, Cluster, Move, Patch, PatchConflict, State
 
 NEW = Patch({2: (None, Cluster())}, (Move((2,), 0, 2),))
 
@@ -44,7 +44,9 @@ def test_instances_that_have_moved_are_not_moved_again() -> None:
 
 
 def test_versions_and_numbers() -> None:
-    state = replay(np.array([KNOWN, 0, 0, 1, 1]), [NEW, NEW.reverse()])
+    state = State(np.array([KNOWN, 0, 0, 1, 1]))
+    for patch in (NEW, NEW.reverse()):
+        state.apply(patch)
     assert (state.version, state.highest) == (2, 2)
     assert state.last_change == {0: 2, 2: 2}
     assert state.sizes() == {0: 2, 1: 2}

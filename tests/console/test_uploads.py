@@ -117,6 +117,8 @@ def bomb() -> bytes:
         ("large.png", encode_png(np.zeros((2100, 2100), np.uint8)), 413),
         ("paths.csv", b"image\n/etc/secret.png\n", 400),
         ("paths.jsonl", b'{"image": "../secret.png"}\n', 400),
+        ("slash.csv", b"image\n/etc/secret.png/\n", 400),
+        ("dot.jsonl", b'{"image": "/etc/secret.png/."}\n', 400),
         ("bad.csv", b"\xff\xfe\x00", 400),
         ("bad.jsonl", b"{", 400),
         ("bad.parquet", b"PAR1", 400),

@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from cilf.core import extras
 from cilf.core.extras import is_installed, optional
 from cilf.errors import BadConfig
 
@@ -20,3 +21,11 @@ def test_a_missing_one_is_named_with_the_command() -> None:
 def test_what_is_installed_is_known_without_importing_it() -> None:
     assert is_installed("json")
     assert not is_installed("nothing_here")
+
+
+def test_encoders_are_files_folders_and_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(extras.ENCODERS, raising=False)
+    assert extras.named_encoders() == []
+    given = ["/a/dino.onnx", "sentence:org/name", "/b/sentence", "sentence:/c"]
+    monkeypatch.setenv(extras.ENCODERS, "\n".join(given))
+    assert extras.named_encoders() == given

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cilf.core import files
 from cilf.core.files import make_folder, replace_file
 from cilf.errors import BadInput
 
@@ -68,3 +69,28 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     make_folder(tmp_path / "new" / "inside")
     make_folder(tmp_path / "new" / "inside")
     assert (tmp_path / "new" / "inside").is_dir()
+
+
+@pytest.mark.parametrize("can_exchange", [True, False])
+def test_folders_are_swapped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can_exchange: bool
+) -> None:
+    if not can_exchange:
+        monkeypatch.setattr(files, "_exchange", lambda one, other: False)
+    pending, place = tmp_path / ".a.pending", tmp_path / "a"
+    for folder in (pending, place):
+        folder.mkdir()
+        (folder / "name").write_text(folder.name)
+    files.swap_folders(pending, place)
+    assert (place / "name").read_text() == ".a.pending"
+    assert (pending / "name").read_text() == "a"
+    assert {path.name for path in tmp_path.iterdir()} == {".a.pending", "a"}
+
+
+def test_a_folder_is_put_back_after_a_kill_in_a_swap(tmp_path: Path) -> None:
+    pending, place = tmp_path / ".a.pending", tmp_path / "a"
+    (tmp_path / ".a.former").mkdir()
+    files.restore_folder(pending, place)
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    files.restore_folder(pending, place)
+    assert place.is_dir()

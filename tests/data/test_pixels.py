@@ -235,7 +235,7 @@ def test_what_is_no_image_is_told_in_one_line(tmp_path: Path) -> None:
     for content in (b"", b"hello", b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n"):
         assert reason(content) == "not an image of a known format"
     assert reason(tmp_path / "missing.png") == "No such file or directory"
-    assert reason(tmp_path) == "Is a directory"
+    assert reason(tmp_path) == "not a regular file"
 
 
 def test_damaged_bytes_are_unreadable_and_never_a_crash() -> None:
@@ -266,4 +266,4 @@ def test_files_are_closed(tmp_path: Path) -> None:
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.png")
-    assert reason(tmp_path / "pipe.png") == "a pipe, not a file"
+    assert reason(tmp_path / "pipe.png") == "not a regular file"

@@ -89,7 +89,7 @@ def test_files_cut_short_are_done_again(
 ) -> None:
     records = run_stream(forest(), stream, query=0.5, resume=tmp_path)
     next(records), next(records)
-    records.close()
+    del records
     with (tmp_path / "records.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"window": 3, "n_kno')
     half = tmp_path / "checkpoint" / "003"
@@ -105,7 +105,7 @@ def test_a_network_goes_on_exactly(stream: Stream, tmp_path: Path) -> None:
     whole = untimed(list(run_stream(quick(), stream)))
     records = run_stream(quick(), stream, resume=tmp_path)
     next(records), next(records)
-    records.close()
+    del records
     assert untimed(list(run_stream(quick(), stream, resume=tmp_path))) == whole
 
 
@@ -120,7 +120,7 @@ def test_names_go_on_where_they_were(
     records = run_stream(forest(), stream, resume=tmp_path, **policy)
     for _ in range(n_done):
         next(records)
-    records.close()
+    del records
     assert untimed(list(run_stream(forest(), stream, resume=tmp_path, **policy))) == whole
 
 
@@ -158,6 +158,7 @@ def test_another_learner_is_refused(stream: Stream, tmp_path: Path) -> None:
 def test_records_and_checkpoint_must_agree(stream: Stream, tmp_path: Path) -> None:
     records = run_stream(forest(), stream, resume=tmp_path)
     next(records), next(records)
+    del records
     folder = RunFolder(tmp_path)
     kept = folder.read_records()
     folder.write_records(kept[:1])
@@ -189,8 +190,7 @@ def test_a_folder_to_resume_is_a_run_folder(stream: Stream, tmp_path: Path) -> N
 
 
 def test_a_run_of_another_query_is_not_resumed(tmp_path: Path, stream: Stream) -> None:
-    records = run_stream(forest(), stream, query=0.5, resume=tmp_path / "run")
-    next(records)
+    next(run_stream(forest(), stream, query=0.5, resume=tmp_path / "run"))
     for change, named in (({"query": 1}, "query is 1"), ({"query": 0.2}, "query is 0.2")):
         with pytest.raises(BadConfig, match=named):
             next(run_stream(forest(), stream, **change, resume=tmp_path / "run"))

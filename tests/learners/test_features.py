@@ -14,10 +14,12 @@ import torch
 
 from cilf import CILF, load
 from cilf.core import Detection, notices
+from cilf.core.extras import ENCODERS
 from cilf.core.types import Array, Floats, Ints
 from cilf.errors import BadConfig, BadInput
 from cilf.learners import IForest, Joint, Learner, base
-from cilf.nn import image_models
+from cilf.learners.editable import EditableLearner
+from cilf.nn import image_models, pretrained
 from cilf.nn.pretrained import Extractor
 from cilf.nn.training import Training
 
@@ -54,6 +56,7 @@ def letters(monkeypatch: pytest.MonkeyPatch) -> Letters:
         return Extractor(name, "feed", "texts", work)
 
     monkeypatch.setattr(base, "make_extractor", make_extractor)
+    monkeypatch.setattr(pretrained, "make_extractor", make_extractor)
     return work
 
 
@@ -81,6 +84,17 @@ def test_a_learner_of_texts_goes_through_its_life_and_continues_after_loading(
         each.update(words("d"), ["d"] * 12)
     assert np.array_equal(loaded.embed(window), learner.embed(window))
     assert loaded.predict(words("d", 5, seed=2)).tolist() == ["d"] * 5
+
+
+@pytest.mark.parametrize("learner", [CILF(**QUICK), Joint(**QUICK), IForest(n_estimators=20)])
+def test_labels_of_texts_are_taken_back(learner: Learner, letters: Letters) -> None:
+    learner = copy.deepcopy(learner).fit(*KNOWN).update(words("c"), ["c"] * 12)
+    assert isinstance(learner, EditableLearner)
+    learner.retract(words("c")[:5], ["c"] * 5)
+    kept = learner.remembered()
+    assert kept is not None
+    assert kept.y.tolist().count("c") == 7
+    assert learner.forget("c").predict(words("b", 5, seed=2)).tolist() == ["b"] * 5
 
 
 def test_every_text_is_looked_at_once(letters: Letters) -> None:
@@ -123,7 +137,26 @@ def test_a_network_that_lies_elsewhere_now_can_be_named_when_loading(
     assert loaded._features.name == "sentence:/elsewhere"
     assert np.array_equal(loaded.embed(KNOWN[0]), learner.embed(KNOWN[0]))
     loaded.save(tmp_path / "again")
-    assert load(tmp_path / "again")._features == loaded._features
+    again = load(tmp_path / "again", **{parameter: "sentence:/elsewhere"})
+    assert again._features == loaded._features
+
+
+def test_a_model_never_says_where_its_text_model_is(
+    letters: Letters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder of a text model can name code to run, and a folder of ours may hold one."""
+    monkeypatch.delenv(ENCODERS, raising=False)
+    learner = CILF(backbone="sentence:./here", **QUICK).fit(*KNOWN)
+    learner.save(tmp_path / "model")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadInput, match=r"made with 'sentence:./here', which .*--encoder"):
+        load("model")
+    monkeypatch.setenv(ENCODERS, str(tmp_path / "here"))
+    assert load("model")._features is not None
+    assert load("model").get_params()["backbone"] == f"sentence:{tmp_path / 'here'}"
+    monkeypatch.setenv(ENCODERS, "sentence:org/name")
+    assert np.array_equal(load("model").embed(KNOWN[0]), learner.embed(KNOWN[0]))
 
 
 def test_a_model_whose_network_is_not_installed_is_refused(

@@ -114,3 +114,16 @@ def test_setting_aside_is_random_and_seeded() -> None:
     first, again, other = (set_aside(y, 10, rng(seed), NOTHING)[1].tolist() for seed in (0, 0, 1))
     assert first == again
     assert first != other
+
+
+def test_classes_of_a_memory_get_new_positions() -> None:
+    memory = remembered([0, 1, 2, 1]).reassign(np.array([1, -1, 1]))
+    assert (memory.X.ravel().tolist(), memory.y.tolist()) == ([0.0, 2.0], [1, 1])
+
+
+def test_labelled_instances_are_found_once_and_removed() -> None:
+    memory = Memory(np.array([[5.0], [5.0], [5.0], [7.0]]), np.array([0, 1, 0, 1]))
+    X, y = np.array([[5.0], [5.0000001], [5.0], [7.0], [7.0]]), np.array([0, 0, 0, 1, 0])
+    assert memory.find(X, y) == [0, 2, None, 3, None]
+    assert memory.without([0, 3]).y.tolist() == [1, 0]
+    assert Memory.empty(memory.X).find(X, y) == [None] * 5

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from cilf import CILF, load
 from cilf.core.extras import ENCODERS
 from cilf.core.types import Array
 from cilf.errors import BadConfig, BadInput, NotFitted
 from cilf.nn.onnx_models import OnnxNetwork, parse
-from cilf.nn.pretrained import choose_network
+from cilf.nn.pretrained import choose_network, make_extractor
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
 pytest.importorskip("onnxruntime", reason="the extra 'onnx' is not installed")
@@ -146,10 +146,24 @@ def test_a_file_that_is_not_what_it_says_is_answered_with_one_line(
     assert "\n" not in str(refused.value)
 
 
-def test_values_that_are_not_finite_are_refused(tmp_path: Path) -> None:
-    network = open_network(f"onnx:{make_network(tmp_path / 'x.onnx', factor=np.inf)}?size=16")
-    with pytest.raises(BadInput, match="not finite: check its preprocessing"):
+@pytest.mark.parametrize("factor", [np.inf, 1e20])  # the squares of the latter are infinite
+def test_values_that_no_learner_can_take_are_refused(factor: float, tmp_path: Path) -> None:
+    network = open_network(f"onnx:{make_network(tmp_path / 'x.onnx', factor=factor)}?size=16")
+    with pytest.raises(BadInput, match="not finite, or beyond"):
         network.extract(pixels(2))
+
+
+def test_a_file_that_was_written_again_is_read_again(tmp_path: Path) -> None:
+    """Whoever follows the advice to export it again need not start another process."""
+    name = f"onnx:{make_network(tmp_path / 'x.onnx', factor=np.inf)}?size=16"
+    first = make_extractor(name, torch.device("cpu"))
+    assert make_extractor(name, torch.device("cpu")) is first
+    make_network(tmp_path / "x.onnx")
+    second = make_extractor(name, torch.device("cpu"))
+    assert second.digest != first.digest
+    assert np.isfinite(second.extract(pixels(2))).all()
+    (tmp_path / "x.onnx").unlink()
+    assert make_extractor(name, torch.device("cpu")) is second  # what was loaded still serves
 
 
 @pytest.mark.parametrize("kind", ["Shape", "ReduceMean"])
@@ -224,7 +238,7 @@ def take_one_size(path: Path) -> None:
     ("make", "size", "says"),
     [
         (lambda path: path.write_bytes(b"not a network"), 16, "is no ONNX network .*export it"),
-        (lambda path: make_network(path, factor=np.inf), 16, "not finite: check its preproc"),
+        (lambda path: make_network(path, factor=np.inf), 16, "not finite, or beyond"),
         (lambda path: make_network(path, ["n", 3, 20, 20]), 16, "not of 16: leave out size"),
         (take_one_size, 17, r"does not run on images of 17 pixels .*\?size=PIXELS"),
         (take_one_size, 32, r"or give the size that it was exported for, \?size=PIXELS"),
@@ -279,7 +293,7 @@ def test_a_model_never_says_where_its_file_is(
     other = make_network(tmp_path / "other.onnx", factor=2.0)
     fixed = make_network(tmp_path / "fixed.onnx", ["n", 3, 32, 32])
     files = [tmp_path / "gone.onnx", fixed, other, moved]
-    monkeypatch.setenv(ENCODERS, os.pathsep.join(map(str, files)))
+    monkeypatch.setenv(ENCODERS, "\n".join(map(str, files)))
     assert np.array_equal(load(tmp_path / "model").embed(X), learner.embed(X))
     monkeypatch.setenv(ENCODERS, str(other))
     with pytest.raises(BadInput, match=r"other\.onnx is another one"):

@@ -11,9 +11,10 @@ import torch
 from torch import nn
 
 from cilf.core import notices
+from cilf.core.extras import ENCODERS
 from cilf.core.types import Array
 from cilf.errors import BadConfig, BadInput
-from cilf.nn import image_models, text_models
+from cilf.nn import image_models, pretrained, text_models
 from cilf.nn.backbones import make_backbone
 from cilf.nn.pretrained import Extractor, choose_network, find_candidate, is_frozen
 
@@ -215,3 +216,30 @@ def test_a_missing_package_of_the_users_own_is_named(
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(BadConfig, match=f"cannot be imported here .* pip install {package}"):
         image_models.load(f"{package}:resnet18")
+
+
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [
+        ("minilm", False),
+        ("efficientnet-lite2@224", False),
+        ("timm:vit_small_patch14_dinov2.lvd142m", False),
+        ("tune:torchvision:resnet18", False),
+        ("sentence:all-mpnet-base-v2", True),
+        ("onnx:dino.onnx", True),
+        ("timm:hf-hub:owner/model", True),
+        ("tune:timm:local-dir:/tmp/model", True),
+        ("timm:../model", True),
+        (None, False),
+    ],
+)
+def test_a_model_names_none_of_a_users_own_networks(
+    monkeypatch: pytest.MonkeyPatch, name: str | None, own: bool
+) -> None:
+    monkeypatch.delenv(ENCODERS, raising=False)
+    assert pretrained.is_users_own(name) == own
+    if own:
+        with pytest.raises(BadInput, match="which a model may not load by itself"):
+            pretrained.require_named(name)
+        monkeypatch.setenv(ENCODERS, f"other.onnx\n{name}")
+    pretrained.require_named(name)

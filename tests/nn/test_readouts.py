@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from torch import Tensor
@@ -175,3 +176,61 @@ def test_accuracy_is_the_mean_over_classes() -> None:
     readout = NearestPrototype(torch.tensor([[0.0], [1.0], [9.0]]))
     x, y = torch.tensor([[0.0], [0.1], [0.2], [0.3]]), torch.tensor([0, 0, 0, 1])
     assert measure_accuracy(readout, [x], y) == 0.5
+
+
+def test_ridge_bears_classes_without_any_variance() -> None:
+    y = torch.arange(3).repeat_interleave(32)
+    x = torch.tensor([-1.3, 0.1, 1.2])[y][:, None].expand(-1, 6)
+    ridge = start(x).add(x, y, 3)
+    assert measure_accuracy(ridge, [x], y) == 1.0
+
+
+@pytest.mark.parametrize("n", [1, 40])  # fewer instances than dimensions, and more
+def test_weights_of_lda_lie_in_memory_as_a_file_gives_them_back(n: int) -> None:
+    """Else products with them are rounded otherwise, and a tie is decided otherwise."""
+    x, y = draw(n)
+    assert Discriminant.fit([x], y, [centres(x, y)]).weights.is_contiguous()
+
+
+def test_a_ridge_without_instances_is_as_if_it_had_not_seen_them() -> None:
+    x, y = draw(30)
+    first, rest = torch.arange(len(y)) % 3 == 0, torch.arange(len(y)) % 3 > 0
+    never = start(x).add(x[rest], y[rest], 3)
+    without = start(x).add(x, y, 3).remove(x[first], y[first])
+    assert torch.equal(never.counts, without.counts)
+    torch.testing.assert_close(never.products, without.products, rtol=1e-4, atol=1e-2)
+    torch.testing.assert_close(never.gram, without.gram, rtol=1e-4, atol=1e-2)
+
+
+def test_a_ridge_forgets_a_class_wholly_if_all_of_it_is_there() -> None:
+    x, y = draw(30)
+    fresh, _ = draw(20, seed=1)
+    never = start(x).add(x[y < 2], y[y < 2], 2)
+    positions = torch.tensor([0, 1, -1])
+    left = start(x).add(x, y, 3).remove_class(2, x[y == 2]).reassign(positions, 2)
+    torch.testing.assert_close(never.score([fresh]), left.score([fresh]), rtol=1e-2, atol=1e-2)
+
+
+def test_a_ridge_that_lacks_instances_keeps_the_covariance_of_the_other_classes() -> None:
+    x, y = draw(30)
+
+    def within(ridge: RandomRidge) -> Tensor:
+        means = ridge.products / ridge.counts.clamp_min(1)
+        return (ridge.gram - means @ ridge.products.T) / ridge.counts.sum()
+
+    before = start(x).add(x, y, 3)
+    after = before.remove_class(2, x[y == 2][:5])
+    assert after.counts.tolist() == [30, 30, 0]
+    torch.testing.assert_close(within(after), within(before), rtol=1e-3, atol=1e-3)
+    fresh, truth = draw(50, seed=1)
+    two = after.reassign(torch.tensor([1, 0, -1]), 2)
+    right = (two.score([fresh[truth < 2]]).argmax(1) == 1 - truth[truth < 2]).float().mean()
+    assert right > 0.9
+
+
+def test_merged_classes_of_a_ridge_are_one() -> None:
+    x, y = draw(30)
+    merged = start(x).add(x, y, 3).reassign(torch.tensor([0, 1, 0]), 2)
+    together = start(x).add(x, torch.tensor([0, 1, 0])[y], 2)
+    torch.testing.assert_close(merged.products, together.products, rtol=1e-4, atol=1e-2)
+    assert torch.equal(merged.counts, together.counts)

@@ -17,7 +17,8 @@ def test_assignments_are_counted() -> None:
     label = np.array(["a", "b", "b", "a", "b", "b"])
     cluster = np.array([0, -1, -1, -1, 1, 0])
     zeros = np.zeros(6, np.float32)
-    found = Assignments(np.arange(6).astype(str), label, zeros, zeros, cluster)
+    source = np.full(6, "model")
+    found = Assignments(np.arange(6).astype(str), label, zeros, zeros, cluster, source)
     assert found.known_counts == {"b": 2, "a": 1}
     assert (found.cluster_sizes, found.n_novel) == ([2, 1], 3)
     assert found.nearest_class(1) == "b"

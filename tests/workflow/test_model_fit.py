@@ -17,7 +17,7 @@ def test_names_of_classes_are_texts(points: Path) -> None:
     assert workflow.ModelFolder("numbers").learner().classes_.tolist() == ["7", "12"]
     predicted = workflow.predict("numbers", "new.csv")
     assert set(predicted.counts) <= {"7", "12"}
-    assert predicted.to_csv().splitlines()[0] == b"identity,label,novelty_p"
+    assert predicted.to_csv().splitlines()[0] == b"identity,label,novelty_p,source"
 
 
 def test_fit_replaces_nothing_unless_told_to(points: Path) -> None:

@@ -31,7 +31,7 @@ def test_what_was_learned_is_not_learned_twice(named_points: Path) -> None:
 
 def test_a_name_in_another_case_is_refused(named_points: Path) -> None:
     (named_points / "found/mine.csv").write_text("identity,label\nup-0,Left\n")
-    with pytest.raises(BadInput, match="'Left' differs from 'left'"):
+    with pytest.raises(BadInput, match="'Left' and 'left' look alike"):
         workflow.update("model", *workflow.read_labels("found/mine.csv"))
     assert workflow.ModelFolder("model").current == 1
 
@@ -119,7 +119,7 @@ def test_a_version_that_calls_a_class_otherwise(named_points: Path, edit: Any) -
     assert again.event.about["labels"] == {"west": 20}
     with pytest.raises(BadInput, match="has learned all 20 labels"):
         workflow.update("model", *workflow.read_labels("found/findings.csv"))
-    with pytest.raises(BadInput, match="'Right' differs from 'right' in case"):
+    with pytest.raises(BadInput, match="'Right' and 'right' look alike"):
         workflow.update("model", *workflow.read_labels("found"), renames={"west": "Right"})
     with pytest.raises(BadInput, match="two classes the name 'right'"):
         workflow.update("model", *workflow.read_labels("found"), renames={"west": "right"})

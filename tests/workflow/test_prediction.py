@@ -16,10 +16,14 @@ def test_each_instance_gets_a_known_class(points: Path) -> None:
 
 def test_predictions_are_written_as_a_table(tmp_path: Path) -> None:
     p = np.array([0.5, 0.01, 1.0], dtype=np.float32)
-    predicted = Predictions(np.array(["a", "b", "c"]), np.array(["x", "y", "y"]), p)
+    predicted = Predictions(
+        np.array(["a", "b", "c"]),
+        np.array(["x", "y", "y"]),
+        p,
+        np.array(["model", "person", "model"]),
+    )
     assert predicted.counts == {"y": 2, "x": 1}
     predicted.write(tmp_path / "new" / "labels.csv")
     content = (tmp_path / "new" / "labels.csv").read_bytes()
-    assert (
-        content == predicted.to_csv() == (b"identity,label,novelty_p\na,x,0.5\nb,y,0.01\nc,y,1\n")
-    )
+    table = b"identity,label,novelty_p,source\na,x,0.5,model\nb,y,0.01,person\nc,y,1,model\n"
+    assert content == predicted.to_csv() == table

@@ -234,6 +234,6 @@ def test_add_takes_any_learner(tmp_path: Path) -> None:
     learner = IForest(n_estimators=5).fit([[0.0], [1.0], [5.0]], ["a", "a", "b"])
     model = ModelFolder(tmp_path / "model")
     with model.lock():
-        model.add(learner, "fit", {"data": "by hand"}, {"1": "a"})
+        model.add(learner, "fit", {"data": "by hand"})
     assert ModelFolder.open(tmp_path / "model").learner().classes_.tolist() == ["a", "b"]
     assert len(model.id) == 32

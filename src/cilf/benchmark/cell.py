@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -48,10 +49,17 @@ class Cell:
             overwrite: Whether to replace the run in the folder, if there is one.
         """
         folder = RunFolder(Path(out))
-        new = self._claim(folder, resume, overwrite)
-        return self._records(folder, new)
+        self._require_room(folder)
+        with ExitStack() as lock:
+            lock.enter_context(folder.lock())
+            new = self._claim(folder, resume, overwrite)
+            return self._records(folder, new, lock.pop_all())
 
-    def _records(self, folder: RunFolder, new: bool) -> Iterator[WindowRecord]:
+    def _records(self, folder: RunFolder, new: bool, lock: ExitStack) -> Iterator[WindowRecord]:
+        with lock:
+            yield from self._run_locked(folder, new)
+
+    def _run_locked(self, folder: RunFolder, new: bool) -> Iterator[WindowRecord]:
         def keep(step: Step) -> None:  # first: a window that counts as finished has all its files
             folder.write_snapshot(step.window.index, take_snapshot(step, seed=self.config.seed))
 
@@ -65,13 +73,15 @@ class Cell:
         if not folder.finished():
             folder.write_run(folder.read_run() | {"finished": _end(started)})
 
-    def _claim(self, folder: RunFolder, resume: bool, overwrite: bool) -> bool:
-        """Make the folder this run's own, or refuse it; return whether the run is new."""
+    def _require_room(self, folder: RunFolder) -> None:
         if others := folder.list_other_files():
             raise BadInput(
                 f"{folder.path} holds other things ({others[0]}, ...): name a new or an empty "
                 "folder, or one that holds a run."
             )
+
+    def _claim(self, folder: RunFolder, resume: bool, overwrite: bool) -> bool:
+        """Make the folder this run's own, or refuse it; return whether the run is new."""
         if folder.exists() and not overwrite:
             self._resume(folder, resume)
             return False

@@ -7,7 +7,7 @@ by nature, with reasons. Such a check must fail.
 
 from __future__ import annotations
 
-from cilf.checks import api, behaviour, blindness, edge_cases, output, state
+from cilf.checks import api, behaviour, blindness, edge_cases, edits, output, state
 from cilf.checks.check import Check, CheckFailed, name_of
 from cilf.core import validation
 from cilf.learners.base import Learner
@@ -34,6 +34,9 @@ CHECKS: dict[str, Check] = {
         state.check_memory_is_bounded,
         state.check_bad_input_is_refused,
         state.check_bad_input_changes_nothing,
+        edits.check_forgotten_class_is_gone,
+        edits.check_merged_classes_are_one,
+        edits.check_retracted_labels_are_gone,
         output.check_labels_are_known,
         output.check_detection_is_well_formed,
         output.check_embedding_is_well_formed,

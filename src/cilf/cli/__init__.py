@@ -68,10 +68,15 @@ def _exit_code(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the outermost handler: print the traceback
-        if isinstance(error, OSError) and error.filename is not None:
-            terminal.print_error(
-                f"{error.filename}: {error.strerror}. Give another file or folder."
-            )
+        if isinstance(error, OSError) and error.strerror is not None:
+            terminal.print_error(_explain_system_error(error))
             return REFUSED
         traceback.print_exc()
         return FAILED
+
+
+def _explain_system_error(error: OSError) -> str:
+    """One line about a file or a disk; the system names no file if a disk fills up."""
+    if error.filename is None:
+        return f"the system says: {error.strerror}. Make room, or give a folder on another disk."
+    return f"{error.filename}: {error.strerror}. Give another file or folder."

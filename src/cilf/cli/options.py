@@ -81,19 +81,25 @@ ImageSize = Annotated[
 ]
 
 
-def _name_encoders(paths: list[Path] | None) -> list[Path] | None:
+def _name_encoders(paths: list[str] | None) -> list[str] | None:
     """Name files for this process and for those that it starts."""
     if paths:
-        os.environ[ENCODERS] = os.pathsep.join(str(path.absolute()) for path in paths)
+        os.environ[ENCODERS] = "\n".join(map(_make_absolute, paths))
     return paths
 
 
+def _make_absolute(encoder: str) -> str:
+    """A path that holds wherever a process is; the name of a text model stays."""
+    return str(Path(encoder).absolute()) if Path(encoder).exists() else encoder
+
+
 Encoders = Annotated[
-    list[Path] | None,
+    list[str] | None,
     typer.Option(
         "--encoder",
         metavar="FILE",
-        help="The ONNX file that the model was made with. Repeatable.",
+        help="The network of your own that the model was made with: an ONNX file, a folder of a "
+        "text model, or sentence:NAME. Repeatable.",
         callback=_name_encoders,
     ),
 ]

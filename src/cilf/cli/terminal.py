@@ -42,19 +42,34 @@ def open_stderr() -> Console:
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
+def show_controls(text: str) -> str:
+    r"""Text with control characters as escapes, since a terminal would obey them.
+
+    >>> show_controls("a\x1b[2Jb")
+    'a\\x1b[2Jb'
+    """
+    return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in text)
+
+
 def print_message(text: str) -> None:
     """Print a line on standard error."""
-    open_stderr().print(escape(text))
+    open_stderr().print(escape(show_controls(text)))
 
 
 def print_error(text: str) -> None:
     """Print an error as one line on standard error."""
-    open_stderr().print(f"[red]error:[/red] {escape(' '.join(text.split()))}")
+    open_stderr().print(f"[red]error:[/red] {escape(show_controls(' '.join(text.split())))}")
 
 
 def print_line(text: str) -> None:
     """Print a line of the result."""
-    _stdout().print(escape(text))
+    _stdout().print(escape(show_controls(text)))
+
+
+def print_csv(content: bytes) -> None:
+    """Print a table as it is; on a terminal with its control characters as escapes."""
+    text = content.decode().replace("\r\n", "\n")
+    sys.stdout.write(show_controls(text) if sys.stdout.isatty() else text)
 
 
 @contextmanager
@@ -73,7 +88,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print rows of text under column heads."""
     table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for row in rows:
-        table.add_row(*(escape(cell) for cell in row))
+        table.add_row(*(escape(show_controls(cell)) for cell in row))
     Console(highlight=False).print(table)
 
 

@@ -1,9 +1,8 @@
-"""The practitioner's commands: fit, detect, update, predict, model, rollback."""
+"""The practitioner's commands: fit, detect, update, predict, model, edits of classes, rollback."""
 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -209,7 +208,7 @@ def predict(
     if as_json:
         terminal.print_json(_predictions_to_json(predicted, model, out))
     elif out is None:
-        sys.stdout.write(predicted.to_csv().decode())
+        terminal.print_csv(predicted.to_csv())
     else:
         counts = [(name, str(count)) for name, count in predicted.counts.items()]
         terminal.print_table(("class", "instances"), counts)
@@ -237,9 +236,83 @@ def model(model: Model, as_json: Json = False) -> None:
         ("class", "since version", "labels", "kept"),
         [(c.label, str(c.since), str(c.n_labels), str(c.n_kept)) for c in about.classes],
     )
+    for gone in about.forgotten:
+        versions = ", ".join(map(str, gone.held_by))
+        terminal.print_line(
+            f"{gone.label!r} was forgotten in version {gone.version}; earlier versions still hold "
+            f"it ({versions})"
+        )
     rows = [_describe_event(event, about.sizes) for event in about.events]
     rows[-1] = (f"{rows[-1][0]} *", *rows[-1][1:])
     terminal.print_table(("version", "when (UTC)", "what happened"), rows)
+
+
+@app.command()
+def rename(
+    model: Model,
+    old: Annotated[str, typer.Argument(metavar="OLD", help="The present name of the class.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="Its new name.")],
+    note: Note = None,
+    as_json: Json = False,
+) -> None:
+    """Rename a class of a model."""
+    from cilf import workflow
+
+    _show_edit(workflow.rename(model, old, new, note=note), model, as_json)
+
+
+@app.command()
+def merge(
+    model: Model,
+    kept: Annotated[str, typer.Argument(metavar="A", help="The class that keeps its name.")],
+    others: Annotated[
+        list[str], typer.Argument(metavar="B...", help="The classes that become part of it.")
+    ],
+    note: Note = None,
+    as_json: Json = False,
+) -> None:
+    """Merge classes of a model into the first one."""
+    from cilf import workflow
+
+    _show_edit(workflow.merge(model, kept, *others, note=note), model, as_json)
+
+
+@app.command()
+def forget(
+    model: Model,
+    labels: Annotated[list[str], typer.Argument(metavar="CLASS...", help="What to forget.")],
+    note: Note = None,
+    as_json: Json = False,
+) -> None:
+    """Remove classes from a model. Earlier versions still hold them."""
+    from cilf import workflow
+
+    _show_edit(workflow.forget(model, *labels, note=note), model, as_json)
+
+
+@app.command()
+def rebuild(
+    model: Model,
+    data: Annotated[
+        str | None,
+        typer.Option(metavar="DATA", help="Where the data of the fit are now, if they moved."),
+    ] = None,
+    note: Note = None,
+    encoder: Encoders = None,
+    as_json: Json = False,
+) -> None:
+    """Make a model anew from its labels, as they are now."""
+    from cilf import workflow
+
+    with terminal.show_progress():
+        rebuilt = workflow.rebuild(model, data=data, note=note)
+    if as_json:
+        terminal.print_json({"model": str(model)} | rebuilt.event.to_json())
+        return
+    terminal.print_line(
+        f"{model}: version {rebuilt.event.version}, from {rebuilt.n_labels} labels; classes: "
+        f"{', '.join(rebuilt.classes)}"
+    )
 
 
 @app.command()
@@ -348,9 +421,11 @@ def _show_update(updated: UpdateResult, model: Path, as_json: bool) -> None:
     if updated.event is None:
         return
     new = ", ".join(updated.new_classes) or "none"
+    corrected = f" ({updated.n_corrected} corrected)" if updated.n_corrected else ""
+    edits = f"; {edits}" if (edits := _describe_edits(updated.event)) else ""
     terminal.print_line(
-        f"{model}: version {updated.event.version}, from {updated.n_labels} labels; new classes: "
-        f"{new}; known classes {_describe_loss(updated.loss)}"
+        f"{model}: version {updated.event.version}, from {updated.n_labels} labels{corrected}; "
+        f"new classes: {new}{edits}; known classes {_describe_loss(updated.loss)}"
     )
 
 
@@ -367,17 +442,43 @@ def _describe_loss(loss: float) -> str:
 
 
 def _predictions_to_json(predicted: Predictions, model: Path, out: Path | None) -> dict[str, Any]:
-    rows = zip(
-        predicted.ids.tolist(), predicted.labels.tolist(), predicted.novelty_p.tolist(), strict=True
-    )
+    columns = (predicted.ids, predicted.labels, predicted.novelty_p, predicted.source)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
     return {
         "model": str(model),
         "out": None if out is None else str(out),
         "counts": predicted.counts,
         "predictions": [
-            {"identity": str(i), "label": label, "novelty_p": round(p, 6)} for i, label, p in rows
+            {"identity": str(i), "label": label, "novelty_p": round(p, 6), "source": source}
+            for i, label, p, source in rows
         ],
     }
+
+
+def _show_edit(event: Event, model: Path, as_json: bool) -> None:
+    if as_json:
+        terminal.print_json({"model": str(model)} | event.to_json())
+        return
+    classes = ", ".join(event.about["classes"])
+    terminal.print_line(
+        f"{model}: version {event.version}, {_describe_edits(event)}; classes: {classes} "
+        f"(cilf rollback {model} undoes it)"
+    )
+
+
+def _describe_edits(event: Event) -> str:
+    """What an event did to classes beside learning new ones."""
+    sentences = {
+        "renamed": "{} is {} now",
+        "corrected": "{} is corrected to {}",
+        "merged": "{} is part of {} now",
+    }
+    edits = [
+        sentence.format(old, new)
+        for name, sentence in sentences.items()
+        for old, new in event.about.get(name, {}).items()
+    ]
+    return "; ".join([*edits, *(f"{label} is forgotten" for label in event.forgotten)])
 
 
 def _describe_event(event: Event, sizes: Mapping[int, int]) -> tuple[str, str, str]:
@@ -389,10 +490,16 @@ def _describe_event(event: Event, sizes: Mapping[int, int]) -> tuple[str, str, s
         new = ", ".join(about.get("new_classes", ())) or "none"
         source = f" from {about['source']}" if about.get("source") else ""
         what = f"update: {about.get('n_labels')} labels{source}{forced}; new classes: {new}"
-        renamed = [f"{old} is {name} now" for old, name in about.get("renamed", {}).items()]
-        what = "; ".join([what, *renamed])
-    else:
+        if about.get("n_corrected"):
+            what = f"{what}; {about['n_corrected']} labels corrected"
+    elif event.event == "rollback":
         what = f"rollback from version {event.before}"
+    elif event.event == "rebuild":
+        what = f"rebuild from {about.get('n_labels')} labels"
+    else:
+        what = event.event
+    if edits := _describe_edits(event):
+        what = f"{what}; {edits}" if event.event == "update" else f"{what}: {edits}"
     if event.makes_version:
         what = f"{what}; {sizes[event.version] / KILO**2:.1f} MB"
     note = f"; note: {about['note']}" if about.get("note") else ""

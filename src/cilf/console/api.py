@@ -13,6 +13,7 @@ from fastapi.responses import Response
 from cilf.console import (
     audit,
     bodies,
+    class_edits,
     folders,
     import_export,
     originals,
@@ -21,11 +22,12 @@ from cilf.console import (
     similarity,
     updates,
     uploads,
+    window_edits,
     window_view,
 )  # fmt: skip
 from cilf.console.bodies import ChangeResponse, EventResponse, JobResponse
 from cilf.console.gallery import Gallery
-from cilf.console.service import UPLOADS, Console, NotFound
+from cilf.console.service import Console, NotFound
 from cilf.console.store import QUEUED, RUNNING, Event, Job, WindowRow
 from cilf.console.verbs import VERBS
 
@@ -71,7 +73,10 @@ def _add_windows(api: APIRouter, console: Console) -> None:
     @api.get("/windows", tags=["windows"])
     def list_windows() -> list[dict[str, Any]]:
         """All windows, in the order they came."""
-        return [window_json(row) for row in console.store.windows()]
+        archived = console.store.archived_windows()
+        return [
+            window_json(row) | {"archived": row.id in archived} for row in console.store.windows()
+        ]
 
     @api.post("/windows", tags=["windows"], status_code=201)
     def add_window(body: bodies.WindowBody) -> dict[str, Any]:
@@ -86,7 +91,7 @@ def _add_windows(api: APIRouter, console: Console) -> None:
     ) -> dict[str, Any]:
         """Detect novel classes in uploaded files."""
         console.require_model()
-        folder = console.store.folder / UPLOADS / uuid.uuid4().hex
+        folder = console.store.folder / uploads.UPLOADS / uuid.uuid4().hex
         path = uploads.save([(file.filename or "", file.file) for file in files], folder)
         if not name:
             is_one = len(files) == 1
@@ -105,10 +110,28 @@ def _add_windows(api: APIRouter, console: Console) -> None:
         console.set_budget(window, body.budget)
         return window_json(console.window(window))
 
-    @api.post("/windows/{window}/again", tags=["windows"], status_code=201)
-    def detect_again(window: Window) -> dict[str, Any]:
-        """Detect in the same data with the current model. The result is a new window."""
-        return window_json(console.detect_again(window))
+    @api.post("/windows/{window}/again", tags=["windows"], status_code=202)
+    def detect_again(window: Window, body: bodies.EditBody | None = None) -> dict[str, Any]:
+        """Detect again in the same data with the current model. Answers are carried over."""
+        person = "" if body is None else body.person
+        return window_json(console.detect_again(window, person))
+
+    @api.put("/windows/{window}/name", tags=["windows"])
+    def rename_window(window: Window, body: bodies.WindowNameBody) -> dict[str, Any]:
+        """Rename a window."""
+        return window_json(window_edits.rename_window(console, window, body.name, body.seen))
+
+    @api.put("/windows/{window}/archived", tags=["windows"])
+    def archive_window(window: Window, body: bodies.ArchiveBody) -> dict[str, Any]:
+        """Hide a window from the list, or show it again."""
+        row = window_edits.archive_window(console, window, body.archived)
+        return window_json(row) | {"archived": body.archived}
+
+    @api.post("/windows/{window}/delete", tags=["windows"])
+    def delete_window(window: Window, body: bodies.DeleteBody) -> dict[str, Any]:
+        """Delete a window, its history and its uploaded files for good."""
+        window_edits.delete_window(console, window, body.seen)
+        return {"deleted": window}
 
 
 def _add_folders(api: APIRouter, console: Console) -> None:
@@ -170,7 +193,6 @@ Only = Annotated[bodies.Only, Query(description="Leave out all others")]
 AnyCluster = Annotated[int | None, Query(ge=0, le=LARGEST, description="0: known instances")]
 KnownClass = Annotated[bodies.Text | None, Query(description="A known class")]
 PICTURE: dict[int | str, dict[str, Any]] = {200: {"content": {"image/png": {}}}}
-FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
 
 
 def _add_instances(api: APIRouter, console: Console) -> None:
@@ -233,9 +255,9 @@ def _add_pictures(api: APIRouter, console: Console) -> None:
         response_class=Response,
         responses=PICTURE,
     )
-    def get_thumb(window: Window, row: Row) -> Response:
+    def get_thumb(window: Window, row: Row, request: Request) -> Response:
         """The thumbnail of an instance."""
-        return _thumb(console.open(window).gallery, row)
+        return _thumb(console.open(window).gallery, row, request)
 
     @api.get(
         "/windows/{window}/pictures/{row}",
@@ -246,13 +268,18 @@ def _add_pictures(api: APIRouter, console: Console) -> None:
     def get_picture(
         window: Window,
         row: Row,
+        request: Request,
         side: Annotated[
             int | None, Query(ge=16, le=2048, description="The most pixels of a side")
         ] = None,
     ) -> Response:
         """The original picture of an instance, or a smaller one made of it."""
+        tag = f'"{console.open(window).gallery.folder.name}-{row}-{side}"'
+        headers = {"Cache-Control": "private, no-cache", "ETag": tag}
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
         found = originals.read_picture(console, window, row, side)
-        headers = {"Cache-Control": "private, max-age=3600", "X-Picture": found.what}
+        headers["X-Picture"] = found.what
         return Response(found.content, media_type=found.media, headers=headers)
 
     @api.get(
@@ -261,18 +288,22 @@ def _add_pictures(api: APIRouter, console: Console) -> None:
         response_class=Response,
         responses=PICTURE,
     )
-    def get_known_thumb(window: Window, row: Row) -> Response:
+    def get_known_thumb(window: Window, row: Row, request: Request) -> Response:
         """The thumbnail of an instance that the model of the window keeps."""
         known = console.known_gallery(window)
         if known is None:
             raise NotFound(f"the model of window {window} keeps no instances.")
-        return _thumb(known, row)
+        return _thumb(known, row, request)
 
 
-def _thumb(gallery: Gallery, row: int) -> Response:
+def _thumb(gallery: Gallery, row: int, request: Request) -> Response:
     if row >= len(gallery.ids) or not gallery.has_pictures:
         raise NotFound(f"row {row} has no picture.")
-    return Response(gallery.thumb(row), media_type="image/png", headers=FOREVER)
+    tag = f'"{gallery.folder.name}-{row}"'  # rows may differ if the window is detected again
+    headers = {"Cache-Control": "private, no-cache", "ETag": tag}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    return Response(gallery.thumb(row), media_type="image/png", headers=headers)
 
 
 def _add_history(api: APIRouter, console: Console) -> None:
@@ -367,6 +398,22 @@ def _add_classes(api: APIRouter, console: Console) -> None:
         """Undo the last rename."""
         return change_response(console.undo_rename(body.person))
 
+    @api.post("/classes/merge", tags=["classes"], status_code=202)
+    def merge(body: bodies.MergeClassBody) -> JobResponse:
+        """Merge a class of the model into another one. A rollback undoes it."""
+        job = class_edits.start_merge(
+            console, body.name, body.into, seen=body.model_version, person=body.person
+        )
+        return JobResponse(job=job)
+
+    @api.post("/classes/forget", tags=["classes"], status_code=202)
+    def forget(body: bodies.ClassBody) -> JobResponse:
+        """Remove a class from the model. A rollback undoes it."""
+        job = class_edits.start_forget(
+            console, body.name, seen=body.model_version, person=body.person
+        )
+        return JobResponse(job=job)
+
 
 # ----------------------------------------------------------------- labels
 
@@ -435,7 +482,7 @@ def _add_model(api: APIRouter, console: Console) -> None:
         options: Annotated[bodies.FitForm, Form()],
     ) -> JobResponse:
         """Fit the first version on uploaded labelled data."""
-        folder = console.store.folder / UPLOADS / uuid.uuid4().hex
+        folder = console.store.folder / uploads.UPLOADS / uuid.uuid4().hex
         sent = [(file.filename or "", file.file) for file in files]
         path = uploads.save(sent, folder, keeps_folders=True)
         return JobResponse(job=updates.start_fit(console, str(path), options, is_upload=True))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.middleware.gzip import GZipMiddleware
@@ -13,15 +14,16 @@ from starlette.middleware.gzip import GZipMiddleware
 from cilf import __version__
 from cilf.console import api, pages
 from cilf.console.guard import Access, Guard
+from cilf.console.log import LOGGER, SERVER
 from cilf.console.page_words import use_page_words
 from cilf.console.service import Conflict, Console, NotFound
 from cilf.console.uploads import TooLarge
 from cilf.errors import CilfError
 
-LOGGER = logging.getLogger("cilf.console")
 MAX_EVENTS = 20  # of a conflict
+MAX_ECHO = 200  # characters of a request that an answer repeats
 STORE_PROBLEM = (
-    "the store cannot be reached or is full: nothing was changed, the server's log says why."
+    f"the store cannot be reached or is full: nothing was changed, {SERVER} in the store says why."
 )
 TAGS = [
     {"name": "windows", "description": "Data in which novel classes are detected."},
@@ -49,14 +51,32 @@ def make_app(console: Console, access: Access) -> FastAPI:
             return _problem_json(error)
         return pages.render_problem(_status(error), error)
 
+    async def explain(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        return JSONResponse({"detail": [_shorten(one) for one in error.errors()]}, status_code=422)
+
     async def fail(request: Request, error: Exception) -> Response:
         LOGGER.error("%s %s failed", request.method, request.url.path, exc_info=error)
         return JSONResponse({"detail": STORE_PROBLEM}, status_code=503)
 
     app.add_exception_handler(CilfError, refuse)
+    app.add_exception_handler(RequestValidationError, explain)
     for kind in (SQLAlchemyError, OSError):  # no database, a full disk
         app.add_exception_handler(kind, fail)
     return app
+
+
+def _shorten(problem: Mapping[str, Any]) -> dict[str, Any]:
+    """A problem of a request, without what JSON cannot hold and without most of the request."""
+    place = [part if isinstance(part, int) else ascii(part)[1:-1] for part in problem["loc"]]
+    about = {"loc": place, "msg": str(problem["msg"]), "type": problem["type"]}
+    return about | {"input": ascii(problem.get("input"))} if _is_short(problem) else about
+
+
+def _is_short(problem: Mapping[str, Any]) -> bool:
+    """Whether the input may be repeated. A long one is not even written as text."""
+    given = problem.get("input")
+    return isinstance(given, bool | int | float | str) and len(ascii(given)) <= MAX_ECHO
 
 
 def _problem_json(error: CilfError) -> JSONResponse:

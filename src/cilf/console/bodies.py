@@ -171,10 +171,42 @@ class RenameBody(EditBody):
     new: Name
 
 
+class ClassBody(Body):
+    """A class of the model.
+
+    The request is refused (409) if the model is not at ``model_version`` any more.
+    """
+
+    name: Name
+    model_version: Version = None
+    person: Person = ""
+
+
+class MergeClassBody(ClassBody):
+    into: Name
+
+
 class WindowBody(Body):
     path: Annotated[Text, Field(min_length=1)]
     name: Text = ""
     budget: Budget = 50
+
+
+class WindowNameBody(Body):
+    """A new name of a window. It is refused (409) if the window is not called ``seen`` any more."""
+
+    name: Annotated[Text, Field(min_length=1, max_length=200)]
+    seen: Text | None = None
+
+
+class ArchiveBody(Body):
+    archived: bool
+
+
+class DeleteBody(Body):
+    """It is refused (409) if the window is not called ``seen`` any more."""
+
+    seen: Text | None = None
 
 
 class BudgetBody(Body):

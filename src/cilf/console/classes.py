@@ -30,15 +30,22 @@ class Classes:
         model: Iterable[str] = (),
         events: Iterable[Event] = (),
         renames: Iterable[Mapping[str, str]] = (),  # of the model's labels, in order
+        merges: Iterable[Mapping[str, str]] = (),  # label -> the label that it became part of
     ) -> None:
         self.names: dict[str, str] = {}  # key -> display name
         self._key_of: dict[str, str] = {}  # label -> key
+        self._merged: dict[str, str] = {}  # key -> the key of the class that it is part of
         self.version = 0
         for event in events:
             self._apply(event)
         for names in renames:  # another store may have made them
             for old, new in names.items():
                 self._key_of.setdefault(new, self.key_of_label(old))
+        for labels in merges:
+            for gone, kept in labels.items():
+                self._merge(self.key_of_label(gone), self.key_of_label(kept))
+        for key in self._merged:
+            self.names.pop(key, None)
         self.model = list(model)
         for label in self.model:
             self.names.setdefault(self.key_of_label(label), label)
@@ -52,10 +59,21 @@ class Classes:
                 self.names[key] = after
         self._key_of |= event.patch.get("keys", {})
 
+    def _merge(self, gone: str, kept: str) -> None:
+        if self.present_key(kept) != gone:  # names may have gone round
+            self._merged[gone] = kept
+
     # ------------------------------------------------------------- names
 
     def display(self, key: str) -> str:
-        return self.names.get(key, key)
+        present = self.present_key(key)
+        return self.names.get(present, present)
+
+    def present_key(self, key: str) -> str:
+        """The key of the class that a class is part of since a merge; else its own."""
+        while key in self._merged:
+            key = self._merged[key]
+        return key
 
     def key(self, name: str) -> str | None:
         """The key of the class of this display name."""
@@ -63,7 +81,7 @@ class Classes:
 
     def key_of_label(self, label: str) -> str:
         """The key of the class of this label."""
-        return self._key_of.get(label, label)
+        return self.present_key(self._key_of.get(label, label))
 
     def display_label(self, label: str) -> str:
         """The display name of the class of this label."""
@@ -92,6 +110,7 @@ class Classes:
     def _replace_names(self, names: Mapping[str, str]) -> Classes:
         rest = Classes(self.model)
         rest.names, rest._key_of, rest.version = dict(names), self._key_of, self.version
+        rest._merged = self._merged
         return rest
 
     # ------------------------------------------------------------- changing

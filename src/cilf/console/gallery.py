@@ -2,7 +2,7 @@
 
 ::
 
-    view.npz          identities, labels, novelty, clusters, places on the map
+    view.npz          identities, labels and their sources, novelty, clusters, places on the map
     embedding.npy     (n, d) of the detection, memory-mapped: a page needs some rows only
     features.npy      (n, e) by the model itself, to compare with what the model keeps
     thumbs.bin        thumbnails as PNG one after another, or the beginnings of texts
@@ -88,6 +88,12 @@ class Gallery:
         return self._view["label"]
 
     @property
+    def source(self) -> Array:
+        """(n,) "person" if a person gave the label, else "model"."""
+        model = np.full(len(self.ids), "model")  # the only source in windows of an earlier cilf
+        return self._view.get("source", model)
+
+    @property
     def novelty(self) -> Floats:
         return self._view["novelty"]
 
@@ -167,6 +173,7 @@ def write_gallery(
     whole: list[bytes] | None = None,
     stack: Ints | None = None,
     features: Floats | None = None,
+    source: Array | None = None,
 ) -> Gallery:
     """Write the files of a window."""
     make_folder(folder)
@@ -179,8 +186,16 @@ def write_gallery(
     replace_file(folder / FORM, json.dumps({"form": form}).encode())
     packed = io.BytesIO()
     stack = np.arange(len(ids)) if stack is None else stack
+    source = np.full(len(ids), "model") if source is None else source
     np.savez(
-        packed, ids=ids, label=label, novelty=novelty, cluster=cluster, places=places, stack=stack
+        packed,
+        ids=ids,
+        label=label,
+        novelty=novelty,
+        cluster=cluster,
+        places=places,
+        stack=stack,
+        source=source,
     )
     replace_file(folder / VIEW, packed.getvalue())
     return Gallery(folder)

@@ -9,9 +9,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
-from dataclasses import dataclass
+import math
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -24,8 +30,13 @@ from cilf.console.uploads import MAX_BYTES
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-MAX_BODY = 64 << 20  # bytes of a request that is not an upload
+MAX_BODY = 1 << 20  # bytes of a request that carries no file
+MAX_IMPORT = 64 << 20  # bytes of a file of labels
+BODY_SECONDS = 30.0  # between two pieces of a body
+FREE_TRIES, LONGEST_WAIT = 5, 300.0  # wrong tokens of an address before it has to wait, seconds
+MOST_ADDRESSES = 10_000  # that are remembered
 UPLOADS = ("/api/windows/upload", "/api/model/fit/upload")
+IMPORT = re.compile("/api/windows/[0-9]+/labels")
 LOGIN = "/login"
 OPEN_PATHS = (LOGIN, "/static/")  # open to everybody
 HEADERS = {
@@ -39,12 +50,36 @@ HEADERS = {
 }
 
 
+class WrongTokens:
+    """The wrong tokens of each address. It may try again after a while, which grows."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._tries: OrderedDict[str, tuple[int, float]] = OrderedDict()  # and the time of the last
+
+    def seconds_left(self, address: str) -> float:
+        """The seconds until the address may try again."""
+        n, last = self._tries.get(address, (0, 0.0))
+        wait = 0.0 if n < FREE_TRIES else min(2.0 ** (n - FREE_TRIES), LONGEST_WAIT)
+        return max(0.0, last + wait - self._clock())
+
+    def add(self, address: str) -> None:
+        n, _ = self._tries.pop(address, (0, 0.0))
+        self._tries[address] = min(n + 1, 64), self._clock()
+        if len(self._tries) > MOST_ADDRESSES:
+            self._tries.popitem(last=False)
+
+    def forget(self, address: str) -> None:
+        self._tries.pop(address, None)
+
+
 @dataclass(frozen=True)
 class Access:
     """The address of the server and the token that it demands."""
 
     host: str = "127.0.0.1"
     token: str | None = None
+    wrong_tokens: WrongTokens = field(default_factory=WrongTokens)
 
     @property
     def local(self) -> bool:
@@ -59,8 +94,16 @@ class Access:
         """The content of the cookie, which does not hold the token itself."""
         return hmac.new((self.token or "").encode(), b"cilf console", hashlib.sha256).hexdigest()
 
-    def is_token(self, given: str) -> bool:
-        return self.token is not None and hmac.compare_digest(given.encode(), self.token.encode())
+    def check_token(self, given: str, address: str) -> str:
+        """Say what is wrong with a token that somebody gives; "" if nothing is."""
+        left = self.wrong_tokens.seconds_left(address)
+        if left > 0:
+            return f"too many wrong tokens: try again in {math.ceil(left)} s."
+        if self.token is None or hmac.compare_digest(given.encode(), self.token.encode()):
+            self.wrong_tokens.forget(address)
+            return ""
+        self.wrong_tokens.add(address)
+        return "the token is wrong."
 
 
 class Guard:
@@ -101,31 +144,41 @@ class Guard:
         access, path = self.access, request.url.path
         if access.token is None or path.startswith(OPEN_PATHS):
             return None
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and access.is_token(given.strip()):
-            return None
         cookie = request.cookies.get(access.cookie, "")
         if hmac.compare_digest(cookie.encode(), access.proof.encode()):
             return None
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            problem = access.check_token(given.strip(), address_of(request))
+            return _problem(401, problem) if problem else None
         if path.startswith("/api/") or request.method not in SAFE:
             return _problem(401, "send the token: 'Authorization: Bearer TOKEN'.")
         return RedirectResponse(LOGIN, status_code=303)
 
 
 def _find_origin(request: Request) -> Origin:
-    address = "" if request.client is None else request.client.host
-    return Origin(read_person(request.headers.get(HEADER, "")), address)
+    return Origin(read_person(request.headers.get(HEADER, "")), address_of(request))
+
+
+def address_of(request: Request) -> str:
+    """The address of the client."""
+    return request.client.host if request.client else ""
 
 
 class _LimitedBody:
-    """A body that ends with an error as soon as it is too large."""
+    """A body that ends with an error as soon as it is too large, or stops coming."""
 
     def __init__(self, receive: Receive, most: int) -> None:
-        self.receive, self.left = receive, most
+        self.receive, self.left, self.is_whole = receive, most, False
 
     async def __call__(self) -> Message:
-        message = await self.receive()
+        patience = None if self.is_whole else BODY_SECONDS  # what comes after it is the end
+        try:
+            message = await asyncio.wait_for(self.receive(), patience)
+        except TimeoutError:
+            return {"type": "http.disconnect"}
         if message["type"] == "http.request":
+            self.is_whole = not message.get("more_body", False)
             self.left -= len(message.get("body", b""))
             if self.left < 0:
                 return {"type": "http.disconnect"}
@@ -133,7 +186,9 @@ class _LimitedBody:
 
 
 def _max_bytes(path: str) -> int:
-    return MAX_BYTES + MAX_BODY if path in UPLOADS else MAX_BODY
+    if path in UPLOADS:
+        return MAX_BYTES + MAX_BODY
+    return MAX_IMPORT if IMPORT.fullmatch(path) else MAX_BODY
 
 
 def _is_foreign(method: str, headers: Headers) -> bool:

@@ -1,4 +1,4 @@
-"""The jobs of the worker: fit, detect, update and rollback, one after another.
+"""The jobs of the worker: fit, detect, changes of the model, one after another.
 
 The worker is a process of its own. It writes its progress to the store. It ends when the server
 that started it is gone, and the next worker does its unfinished job again.
@@ -11,18 +11,23 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cilf import workflow
+from cilf.console import class_edits, uploads
 from cilf.console.classes import Classes
+from cilf.console.detections import DETECTION, detection_folder, match_rows
 from cilf.console.drift import measure_drift
 from cilf.console.gallery import Gallery
+from cilf.console.log import LOGGER, WORKER, open_log
 from cilf.console.page_words import use_page_words
 from cilf.console.server import DATABASE
-from cilf.console.service import MEMORY
+from cilf.console.service import MEMORY, Console
 from cilf.console.snapshot import build_gallery, build_known_gallery
 from cilf.console.store import (
     CLASSES,
@@ -34,32 +39,37 @@ from cilf.console.store import (
     SeqTaken,
     Store,
     Update,
+    WindowRow,
     now,
 )  # fmt: skip
+from cilf.console.window_edits import DELETED_PROBLEM, finish_deletions
 from cilf.core import notices, validation
 from cilf.core.progress import listen, report
-from cilf.errors import CilfError
+from cilf.core.reading import restricted_reading
+from cilf.data import DATASETS
+from cilf.errors import BadInput, CilfError
 from cilf.learners import LEARNERS, Learner
 from cilf.learners.persistence import CURRENT
 from cilf.nn.backbones import BACKBONES
 from cilf.nn.image_models import LITE0, LITE2
 from cilf.nn.text_models import MINILM
 from cilf.workflow.findings import Findings
+from cilf.workflow.ledger import hash_instances
 from cilf.workflow.versions import UPDATE, ModelFolder
 
-LOCK = "worker.lock"
+LOCK, FINDINGS = "worker.lock", "findings"
 NETWORKS = ("auto", *BACKBONES, LITE0, LITE2, MINILM)  # that a request may name
 LOADING = "loading the model"  # a stage
 IDLE = 0.2  # seconds between two requests for a job
 PROGRESS_EVERY = 0.25  # seconds between two writes of the progress
-LOGGER = logging.getLogger("cilf.console")
 
 
 class Worker:
     """Does the jobs of a store."""
 
-    def __init__(self, store: Store, model: Path) -> None:
-        self.store, self.model = store, model
+    def __init__(self, store: Store, model: Path, roots: Sequence[Path] | None = None) -> None:
+        self.store, self.model, self.roots = store, model, roots
+        self._console = Console(store, model)
         self._server = os.getppid()
         self._published: int | None = None  # time of the model's last change
         self._problem = ""  # what is wrong with the model
@@ -68,6 +78,7 @@ class Worker:
         """Do jobs until the server is gone."""
         self.store.requeue()
         self.publish_choices()
+        finish_deletions(self.store)
         while not self._is_orphaned():
             self.publish_model()
             job = self.store.claim_job()
@@ -81,20 +92,27 @@ class Worker:
         notices.forget()
         with _collect_notices() as lines:
             try:
-                with listen(self._progress(job)):
+                with listen(self._progress(job)), restricted_reading(self._readable(job)):
                     result = dict(JOBS[job.kind](self, job))
             except CilfError as error:
                 self._fail(job, use_page_words(str(error)))
                 return
-            except Exception:
+            except Exception:  # noqa: BLE001 - whatever a learner may raise is logged
                 LOGGER.exception("job %d (%s) failed", job.id, job.kind)
-                self._fail(job, "it failed unexpectedly: the server's log says why.")
+                self._fail(job, f"it failed unexpectedly: {WORKER} in the store says why.")
                 return
         self.publish_model()
         self.store.change_job(job.id, status=DONE, result=result | {"notices": lines})
 
+    def _readable(self, job: Job) -> list[Path] | None:
+        """The folders that a job may read instances from. None is all of them."""
+        if self.roots is None or job.about.get("data") in DATASETS:
+            return None
+        return [*self.roots, self.store.folder / uploads.UPLOADS]
+
     def _fail(self, job: Job, problem: str) -> None:
-        if job.kind == "detect" and job.window is not None:
+        is_first = job.kind == "detect" and not job.about.get("again")
+        if is_first and job.window is not None:
             self.store.change_window(job.window, status=FAILED, facts={"problem": problem})
         if job.about.get("update") is not None:  # it was not rolled back
             self.store.reopen_update(job.about["update"])
@@ -137,6 +155,8 @@ class Worker:
                 "sizes": {known["label"]: known for known in about["classes"]},
                 "events": about["history"],
                 "learner": about["learner"],
+                "is_editable": about["is_editable"],
+                "forgotten": about["forgotten"],
                 "shape": about["instance_shape"],
             },
         )
@@ -183,20 +203,29 @@ class Worker:
     def detect(self, job: Job) -> Mapping[str, Any]:
         assert job.window is not None
         row = self.store.window(job.window)
-        assert row is not None
+        if row is None:
+            raise BadInput(DELETED_PROBLEM)
+        if job.about.get("again"):
+            return self._detect_again(job, row)
         if row.status == DONE:  # a worker was killed before it wrote so: people have named rows
             return {"n": row.facts["n"], "n_clusters": row.facts["n_clusters"]}
         folder = self._folder(job.window)
         self.store.change_window(row.id, status="running")
         started = time.monotonic()
+        facts = self._detect(row, folder, started)
+        self.store.change_window(row.id, status=DONE, facts=facts)
+        return {"n": facts["n"], "n_clusters": facts["n_clusters"]}
+
+    def _detect(self, row: WindowRow, folder: Path, started: float) -> dict[str, Any]:
+        """Write a detection of a window to a folder; returns its facts."""
         report(LOADING, 0, 1)
         findings = workflow.detect(
-            self.model, row.source, folder / "findings", skip_bad=True, overwrite=True
+            self.model, row.source, folder / FINDINGS, skip_bad=True, overwrite=True
         )
         learner = ModelFolder.open(self.model).learner(findings.about["version"])
         build_gallery(folder, findings, learner)
         found = findings.assignments
-        facts = {
+        return {
             "n": len(found.ids),
             "n_novel": found.n_novel,
             "n_clusters": len(found.cluster_sizes),
@@ -206,8 +235,26 @@ class Worker:
             "drift": measure_drift(self.model, findings, self._earlier_findings(row.id)),
             "seconds": round(time.monotonic() - started, 1),
         }
-        self.store.change_window(row.id, status=DONE, facts=facts)
-        return {"n": facts["n"], "n_clusters": facts["n_clusters"]}
+
+    def _detect_again(self, job: Job, row: WindowRow) -> Mapping[str, Any]:
+        """Detect again in a window, and show the new detection in place of the former one."""
+        shown = [event.patch.get(DETECTION) for event in self.store.events(row.id)]
+        if job.id not in shown:  # else a worker was killed after it was shown
+            folder = detection_folder(self._folder(row.id), job.id)
+            facts = self._detect(row, folder, time.monotonic())
+            new = self._list_contents(folder)
+            self._console.renew(
+                row.id, job.id, facts,
+                lambda former: match_rows(self._list_contents(former), new), job.about["person"],
+            )  # fmt: skip
+        return {"detection": job.id}
+
+    def _list_contents(self, folder: Path) -> list[tuple[str, str]]:
+        """The identity of each instance of a detection, and the hash of its content."""
+        findings = Findings.open(folder / FINDINGS)
+        ids = findings.assignments.ids.tolist()
+        contents = hash_instances(findings.instances(np.arange(len(ids))))
+        return list(zip(ids, contents, strict=True))
 
     def _keep_memory(self, findings: Findings, learner: Learner) -> str | None:
         """Write the gallery of what the model keeps, once for each version; give its name."""
@@ -219,15 +266,16 @@ class Worker:
 
     def update(self, job: Job) -> Mapping[str, Any]:
         assert job.window is not None
-        note, folder = f"console, job {job.id}", self._folder(job.window)
-        outcome = self._find_finished(note, Findings(folder / "findings").id)
+        note = f"console, job {job.id}"
+        folder = detection_folder(self._folder(job.window), job.about.get("detection"))
+        outcome = self._find_finished(note, Findings(folder / FINDINGS).id)
         if outcome is None:
             report(LOADING, 0, 1)
-            path = folder / job.about["labels"]
+            path = self._folder(job.window) / job.about["labels"]
             try:
                 updated = workflow.update(
                     self.model,
-                    Findings.open(folder / "findings"),
+                    Findings.open(folder / FINDINGS),
                     json.loads(path.read_text(encoding="utf-8")),
                     source=path,
                     force=job.about["force"],
@@ -279,6 +327,32 @@ class Worker:
             except SeqTaken:
                 continue
 
+    def merge(self, job: Job) -> Mapping[str, Any]:
+        kept, others = job.about["kept"], job.about["others"]
+        version = self._find_edit(job)
+        if version is None:
+            event = workflow.merge(self.model, kept, *others, note=class_edits.note_of(job))
+            version = event.version
+        self.publish_model()
+        class_edits.log_edit(self._console, job, [*others, kept])
+        return {"version": version}
+
+    def forget(self, job: Job) -> Mapping[str, Any]:
+        version = self._find_edit(job)
+        if version is None:
+            note = class_edits.note_of(job)
+            version = workflow.forget(self.model, *job.about["labels"], note=note).version
+        self.publish_model()
+        class_edits.log_edit(self._console, job, job.about["labels"])
+        class_edits.unname_clusters(self._console, job.about["key"], job.about["person"])
+        return {"version": version}
+
+    def _find_edit(self, job: Job) -> int | None:
+        """The version that this job made, if a worker was killed after that."""
+        made = ModelFolder.open(self.model).events()
+        note = class_edits.note_of(job)
+        return next((event.version for event in made if event.about.get("note") == note), None)
+
     def rollback(self, job: Job) -> Mapping[str, Any]:
         model, to = ModelFolder.open(self.model), int(job.about["to"])
         if model.current != to:  # else a worker was killed after the rollback
@@ -292,7 +366,8 @@ class Worker:
         """The findings of earlier windows, the last one first."""
         for row in reversed(self.store.windows()):
             if row.id < window and row.status == DONE:
-                yield Findings(self._folder(row.id) / "findings")
+                folder = detection_folder(self._folder(row.id), row.facts.get(DETECTION))
+                yield Findings(folder / FINDINGS)
 
 
 JOBS: dict[str, Callable[[Worker, Job], Mapping[str, Any]]] = {
@@ -300,6 +375,8 @@ JOBS: dict[str, Callable[[Worker, Job], Mapping[str, Any]]] = {
     "detect": Worker.detect,
     "update": Worker.update,
     "rollback": Worker.rollback,
+    "merge": Worker.merge,
+    "forget": Worker.forget,
 }
 
 
@@ -320,9 +397,10 @@ def _collect_notices() -> Iterator[list[str]]:
         notices.LOGGER.removeHandler(listener)
 
 
-def run_worker(folder: Path, model: Path) -> None:
-    """Do the jobs of a store until the server is gone."""
+def run_worker(folder: Path, model: Path, roots: Sequence[Path] | None) -> None:
+    """Do the jobs of a store until the server is gone. ``roots`` are the folders of data."""
     os.nice(10)  # requests come first
+    open_log(folder, WORKER)
     with (folder / LOCK).open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # another worker may still be ending
-        Worker(Store(folder, os.environ.get(DATABASE)), model).run()
+        Worker(Store(folder, os.environ.get(DATABASE)), model, roots).run()

@@ -34,10 +34,10 @@ class WindowCounts:
 
 def count_classes(console: Console) -> list[WindowCounts]:
     """The counts of every window in which detection is done, in order."""
-    classes = console.classes()
+    classes, model = console.classes(), console.model()["version"]
     ready = [row for row in console.store.windows() if row.status == DONE]
     return [
-        console.compute_once("counts", row.id, partial(_count_window, console, row, classes))
+        console.compute_once("counts", row.id, partial(_count_window, console, row, classes), model)
         for row in ready
     ]
 
@@ -46,7 +46,7 @@ def _count_window(console: Console, row: WindowRow, classes: Classes) -> WindowC
     opened = console.open(row.id)
     with opened.lock:
         is_known = opened.state.cluster_of == KNOWN
-        named = Counter(opened.labels.values())
+        named = Counter(classes.present_key(key) for key in opened.labels.values())
     labels = opened.gallery.label[is_known].tolist()
     known = Counter(classes.key_of_label(str(label)) for label in labels)
     return WindowCounts(row, known, named, int((~is_known).sum()) - named.total())
@@ -126,7 +126,7 @@ def _examples(
         return []
     opened = console.open(found.window.id)
     with opened.lock:
-        rows = [row for row, named in opened.labels.items() if named == key]
+        rows = [row for row, named in opened.labels.items() if classes.present_key(named) == key]
         if not rows:
             own = [
                 v for v in np.unique(opened.gallery.label) if classes.key_of_label(str(v)) == key

@@ -3,7 +3,6 @@ script loads."""
 
 from __future__ import annotations
 
-import time
 from pathlib import Path as File
 from typing import Annotated, Any, NamedTuple
 
@@ -13,10 +12,10 @@ from jinja2 import Environment, FileSystemLoader, select_autoescape
 from starlette.exceptions import HTTPException
 
 import cilf
-from cilf.console import guide, overview, updates, window_view
+from cilf.console import class_edits, guide, overview, updates, window_view
 from cilf.console.bodies import LARGEST, Only, Sort, Strategy, Text
 from cilf.console.classes import Classes
-from cilf.console.guard import LOGIN, Access
+from cilf.console.guard import LOGIN, Access, address_of
 from cilf.console.member_order import FILTERS, SORTS
 from cilf.console.service import Console
 from cilf.console.store import DONE, FAILED, PENDING, QUEUED, RUNNING, UNDONE, Job
@@ -36,7 +35,6 @@ MAX_QUERIES = 12  # shown at once
 MAX_HISTORY = 30
 MAX_SIMILAR = 24  # shown at once
 N_COLOURS = 8
-LOGIN_DELAY = 0.3  # seconds after a wrong token
 STRATEGY = "representative"
 
 
@@ -132,8 +130,11 @@ def _add_overview(app: FastAPI, console: Console, render: _Renderer) -> None:
             classes=overview.list_classes(console),
             version_of_names=console.classes().version,
             model=console.model(),
+            is_editable=class_edits.is_editable(console.model()),
+            sentences=[class_edits.describe_edits(event) for event in console.model()["events"]],
+            last_edit=class_edits.find_last_edit(console.model()),
             names={row.id: row.name for row in console.store.windows()},
-            problem=_find_rollback_problem(console),
+            problem=class_edits.find_problem(console),
         )
 
     @app.get("/stream", response_class=HTMLResponse, include_in_schema=False)
@@ -147,8 +148,10 @@ def _windows_values(console: Console) -> dict[str, Any]:
     rows, jobs = console.store.windows(), console.store.jobs()
     fit = next((job for job in reversed(jobs) if job.kind == updates.FIT), None)
     confusion = ((fit and fit.result) or {}).get("confusion", {})
+    archived = console.store.archived_windows()
     return {
-        "windows": list(reversed(rows)),
+        "windows": [row for row in reversed(rows) if row.id not in archived],
+        "archived": [row for row in reversed(rows) if row.id in archived],
         "jobs": {job.window: job for job in jobs if job.status in (QUEUED, RUNNING)},
         "named": {row.id: console.count_named(row.id) for row in rows if row.status == DONE},
         "model": console.model(),
@@ -183,14 +186,16 @@ def _add_login(app: FastAPI, console: Console, access: Access, render: _Renderer
         return render("login.html", page="login", problem="")
 
     @app.post(LOGIN, response_class=HTMLResponse, include_in_schema=False)
-    def login(token: Annotated[str, Form(max_length=1000)] = "") -> Response:
-        is_right = access.token is None or access.is_token(token)
-        console.store.log("log in" if is_right else "wrong token")
-        if not is_right:
-            time.sleep(LOGIN_DELAY)
-            return render("login.html", 401, page="login", problem="The token is wrong.")
+    def login(request: Request, token: Annotated[str, Form(max_length=1000)] = "") -> Response:
+        problem = access.check_token(token, address_of(request))
+        console.store.log("wrong token" if problem else "log in")
+        if problem:
+            return render("login.html", 401, page="login", problem=problem.capitalize())
         response = RedirectResponse("/", status_code=303)
-        response.set_cookie(access.cookie, access.proof, httponly=True, samesite="strict")
+        response.set_cookie(
+            access.cookie, access.proof, httponly=True, samesite="strict",
+            secure=request.url.scheme == "https",
+        )  # fmt: skip
         return response
 
 
@@ -317,6 +322,8 @@ def _next_values(console: Console, window: int) -> dict[str, Any]:
 def _find_notices(console: Console, window: int) -> list[str]:
     """The notices of the detection, for example about files that cannot be read."""
     jobs = [job for job in console.store.jobs(window=window) if job.kind == "detect"]
+    if jobs and jobs[-1].status == FAILED:
+        return [f"The window could not be detected again: {jobs[-1].problem}"]
     return list((jobs[-1].result or {}).get("notices", ())) if jobs else []
 
 

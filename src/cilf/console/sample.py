@@ -6,9 +6,10 @@ from pathlib import Path
 
 from cilf.console.bodies import FitOptions
 from cilf.console.gallery import encode_png
-from cilf.console.service import UPLOADS, Console
+from cilf.console.service import Console
 from cilf.console.store import WindowRow
 from cilf.console.updates import require_no_model, start_fit
+from cilf.console.uploads import UPLOADS
 from cilf.core.files import make_folder
 from cilf.core.random import generator
 from cilf.core.types import Array, Ints

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import socket
 import subprocess
@@ -28,6 +29,7 @@ DATABASE = (
 PATIENCE = 2.0  # seconds before a worker is restarted, and before a lock is given up
 MIN_TOKEN = 8  # characters
 BACKLOG = 128  # connections that may wait
+MOST_CONNECTIONS = 1024  # more are told to come back
 
 
 def serve(
@@ -57,7 +59,9 @@ def serve(
     for module in ("fastapi", "sqlalchemy", "jinja2", "python_multipart", "PIL"):
         optional(module, extra="console", purpose="the console")
     from cilf.console.app import make_app
+    from cilf.console.connections import PatientProtocol
     from cilf.console.guard import Access
+    from cilf.console.log import SERVER, open_log
     from cilf.console.service import Console
     from cilf.console.store import Store
 
@@ -66,11 +70,15 @@ def serve(
     folder = folder.absolute()  # stored paths hold wherever the server is started
     make_folder(folder)
     with _hold_lock(folder), _listen(host, port) as sock:
+        open_log(folder, SERVER)
         store = Store(folder, database)
         model = model or folder / "model"
         app = make_app(Console(store, model, readable_roots(token, roots)), access)
-        config = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_keep_alive=30)
-        with _run_worker(folder, model, database):
+        config = uvicorn.Config(
+            app, log_level="warning", lifespan="off", timeout_keep_alive=30,
+            http=PatientProtocol, limit_concurrency=MOST_CONNECTIONS,
+        )  # fmt: skip
+        with _run_worker(folder, model, readable_roots(token, roots), database):
             announce(_address(sock, host, token))
             uvicorn.Server(config).run(sockets=[sock])
         store.close()
@@ -128,14 +136,18 @@ def _address(sock: socket.socket, host: str, token: str | None) -> str:
 
 
 @contextmanager
-def _run_worker(folder: Path, model: Path, database: str | None) -> Iterator[None]:
+def _run_worker(
+    folder: Path, model: Path, roots: list[Path] | None, database: str | None
+) -> Iterator[None]:
     """Run the worker as long as the server runs. A worker that dies is restarted."""
     threads = str(max(1, (os.cpu_count() or 2) - 1))  # one core is for requests
     environment = os.environ | {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", threads)}
     if database is not None:
         environment[DATABASE] = database
     module = "cilf.console.worker"
-    command = [sys.executable, "-m", module, str(os.getpid()), str(folder), str(model)]
+    readable = None if roots is None else [str(root.absolute()) for root in roots]
+    arguments = [str(os.getpid()), str(folder), str(model), json.dumps(readable)]
+    command = [sys.executable, "-m", module, *arguments]
     stopping = threading.Event()
     processes: list[subprocess.Popen[bytes]] = []
 

@@ -19,9 +19,19 @@ import numpy as np
 
 from cilf.console.bodies import VerbBody
 from cilf.console.classes import NEW, RENAME, Classes
+from cilf.console.detections import (
+    DETECTION,
+    carry_over,
+    changes_detection,
+    detection_folder,
+    find_start,
+    make_again_patch,
+    make_undo_patch,
+    replay_window,
+)
 from cilf.console.gallery import Gallery
 from cilf.console.presence import Presence
-from cilf.console.state import KNOWN, OPEN, Patch, PatchConflict, State, replay
+from cilf.console.state import KNOWN, OPEN, Patch, PatchConflict, State
 from cilf.console.store import (
     CLASSES,
     DONE,
@@ -34,11 +44,14 @@ from cilf.console.store import (
     WindowRow,
     now,
 )  # fmt: skip
-from cilf.console.verbs import KNOWN_CLASS, UNDO, VERBS, Context, label_rows
+from cilf.console.uploads import UPLOADS
+from cilf.console.verbs import AGAIN, KNOWN_CLASS, UNDO, VERBS, Context, label_rows
+from cilf.core.types import Ints
 from cilf.errors import BadInput
+from cilf.workflow.findings import PERSON
 
 MOST_OPEN = 16  # windows in memory
-UPLOADS, MEMORY = "uploads", "memory"  # folders of the store
+MEMORY = "memory"  # folder of the store: what models keep
 BUDGET = 50  # answers to a window's queries, unless a request says otherwise
 MOST_ATTEMPTS = 3  # to write an event while others write too
 MOST_NAMES = 5  # that the history lists of imported labels
@@ -88,13 +101,22 @@ class OpenWindow:
         rows = np.flatnonzero(np.isin(self.state.cluster_of, list(named)))
         return {int(row): named[int(self.state.cluster_of[row])] for row in rows}
 
-    def add(self, event: Event) -> None:
-        """Apply an event of the log."""
-        self.state.apply(Patch.from_json(event.patch))
+    @property
+    def start(self) -> int:
+        """The seq of the event since which the detection is shown."""
+        return find_start(self.events, self.undone)
+
+    def add(self, event: Event, folder: Path) -> None:
+        """Apply an event of the log; ``folder`` is that of the window."""
+        if changes_detection(event):
+            self.gallery, self.state = replay_window(folder, [*self.events, event])
+        else:
+            self.state.apply(Patch.from_json(event.patch))
         self.events.append(event)
 
 
 T = TypeVar("T")
+MakeChange = Callable[[OpenWindow], tuple[Mapping[str, Any], Patch] | None]
 
 
 class Console:
@@ -126,11 +148,68 @@ class Console:
         self.require_model()
         return self._queue(name or path.name, str(path), budget)
 
-    def detect_again(self, window: int) -> WindowRow:
-        """Queue the detection in the same data with the current model."""
+    def detect_again(self, window: int, person: str = "") -> WindowRow:
+        """Queue the detection in the same data with the current model.
+
+        The window keeps its number, and the answers in it are carried over.
+        """
         row = self.window(window)
         self.require_model()
-        return self._queue(row.name, row.source, row.budget)
+        with self.lock:
+            active = self.store.jobs(window=window, statuses=[QUEUED, RUNNING])
+            if any(job.kind == "detect" for job in active):
+                raise Conflict("the window is being detected already: wait until that is done.")
+            if row.status == DONE:
+                self.store.add_job("detect", window, again=True, person=person)
+            else:
+                self.store.change_window(window, status=QUEUED, facts={})
+                self.store.add_job("detect", window)
+        return self.window(window)
+
+    def renew(
+        self,
+        window: int,
+        number: int,
+        facts: Mapping[str, Any],
+        match: Callable[[Path], Ints],
+        person: str = "",
+    ) -> Event:
+        """Show another detection of a window, with the answers of people in it.
+
+        ``match`` finds the new row of each row of the detection in a folder; -1 is none.
+        """
+        opened = self.open(window)
+        gallery = Gallery(detection_folder(self.folder(window), number))
+        facts = {**facts, DETECTION: number}
+        with opened.lock:
+            while True:  # until nobody writes at the same time
+                self._catch_up(opened, window)
+                carried = carry_over(
+                    opened.state, opened.gallery.cluster, gallery.cluster,
+                    match(opened.gallery.folder), self._settled_keys(gallery),
+                )  # fmt: skip
+                patch = make_again_patch(carried, number, self.window(window).facts, facts)
+                counts = {"n_labels": carried.n_labels, "n_lost": carried.n_lost}
+                about = {"version": facts["version"], **counts}
+                seq = opened.state.version + 1
+                event = Event(window, seq, AGAIN, about, patch, person, now())
+                try:
+                    self.store.append(event, facts)
+                except SeqTaken:
+                    continue
+                opened.add(event, self.folder(window))
+                return event
+
+    def _settled_keys(self, gallery: Gallery) -> dict[int, str]:
+        """Row -> key of its class, for instances that the model knows from a person."""
+        classes = self.classes()
+        rows = np.flatnonzero(gallery.source == PERSON).tolist()
+        return {row: classes.key_of_label(str(gallery.label[row])) for row in rows}
+
+    def close(self, window: int) -> None:
+        """Drop a window from memory."""
+        with self.lock:
+            self._open.pop(window, None)
 
     def _queue(self, name: str, source: str, budget: int) -> WindowRow:
         number = self.store.add_window(name[:200], source, budget)
@@ -198,12 +277,15 @@ class Console:
                 self._catch_up(found, window)
         return found
 
-    def compute_once(self, name: str, window: int, compute: Callable[[], T]) -> T:
+    def compute_once(
+        self, name: str, window: int, compute: Callable[[], T], model: int | None = None
+    ) -> T:
         """A value about a window, computed again only if the window or the classes have changed.
 
-        A list of many windows need not open each of them.
+        A list of many windows need not open each of them. ``model`` is the version of the model, if
+        the value depends on it.
         """
-        version = (self.store.last_seq(window), self.store.last_seq(CLASSES))
+        version = (self.store.last_seq(window), self.store.last_seq(CLASSES), model or 0)
         value = self._values.get((name, window))
         if value is None or value[0] != version:
             value = self._values[name, window] = version, compute()
@@ -222,15 +304,14 @@ class Console:
         return self.compute_once("named", window, compute)
 
     def _rebuild(self, window: int) -> OpenWindow:
-        gallery = Gallery(self.folder(window))
         events = self.store.events(window)
-        state = replay(gallery.cluster, (Patch.from_json(event.patch) for event in events))
+        gallery, state = replay_window(self.folder(window), events)
         return OpenWindow(gallery, state, events)
 
     def _catch_up(self, opened: OpenWindow, window: int) -> None:
         """Apply what another server wrote into the log."""
         for event in self.store.events(window, after=opened.state.version):
-            opened.add(event)
+            opened.add(event, self.folder(window))
 
     # ------------------------------------------------------------- verbs
 
@@ -245,6 +326,18 @@ class Console:
             return verb.function(Context(opened.state, opened.gallery.embedding, key), body)
 
         return self._change(window, name, about, make_patch, body)
+
+    def change(self, window: int, verb: str, make: MakeChange, person: str = "") -> Event | None:
+        """Change a window as a verb does, if ``make`` finds something to change in it."""
+        opened = self.open(window)
+        with opened.lock:
+            self._catch_up(opened, window)
+            made = make(opened)
+            if made is None:
+                return None
+            about, _ = made
+            body = VerbBody(person=person)
+            return self._change(window, verb, about, lambda one: _patch_of(make(one)), body)
 
     def import_labels(
         self, window: int, labels: Mapping[str, str], person: str = ""
@@ -292,11 +385,30 @@ class Console:
                     opened.state.version,
                     [later for later in opened.events if later.seq > version],
                 )
+            if changes_detection(event):
+                return self._undo_detection(opened, event, person)
             return self._change(
                 window, UNDO, {"what": event.verb, "about": dict(event.about)},
                 lambda _: Patch.from_json(event.patch).reverse(), VerbBody(person=person),
                 undoes=event.seq,
             )  # fmt: skip
+
+    def _undo_detection(self, opened: OpenWindow, event: Event, person: str) -> Event:
+        """Show the former detection again, as it was before the event."""
+        later = [one for one in opened.events if one.seq > event.seq]
+        standing = [one for one in later if one.seq not in opened.undone]
+        if standing:
+            message = "it cannot be undone: answers came after it; undo what came later first."
+            raise Conflict(message, opened.state.version, standing)
+        patch, seq = make_undo_patch(event), opened.state.version + 1
+        about = {"what": event.verb, "about": dict(event.about)}
+        undoing = Event(event.stream, seq, UNDO, about, patch, person, now(), event.seq)
+        try:
+            self.store.append(undoing, patch["facts"][1])
+        except SeqTaken as error:
+            raise Conflict("others are changing this window: try again.", seq - 1) from error
+        opened.add(undoing, self.folder(event.stream))
+        return undoing
 
     def _change(
         self,
@@ -323,7 +435,7 @@ class Console:
                 except SeqTaken:
                     self._catch_up(opened, window)
                     continue
-                opened.add(event)
+                opened.add(event, self.folder(window))
                 return event
         raise Conflict("others are changing this window: try again.", opened.state.version)
 
@@ -332,7 +444,8 @@ class Console:
     def classes(self) -> Classes:
         model = self.model()
         renames = [event.get("renamed", {}) for event in model["events"]]
-        return Classes(model["classes"], self.store.events(CLASSES), renames)
+        merges = [event.get("merged", {}) for event in list_lineage(model)]
+        return Classes(model["classes"], self.store.events(CLASSES), renames, merges)
 
     def _known_key(self, name: str, _: str) -> str:
         key = self.classes().key(name)
@@ -447,10 +560,24 @@ def _is_below(path: Path, roots: Sequence[Path]) -> bool:
     return any(path.is_relative_to(root) for root in roots)
 
 
+def list_lineage(model: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The events that led to the current version of a model, from its fit on."""
+    made = {event["version"]: event for event in model["events"] if event["event"] != "rollback"}
+    back, at = [], model["version"]
+    while at is not None:
+        back.append(made[at])
+        at = None if made[at]["event"] == "fit" else made[at]["before"]
+    return back[::-1]
+
+
 def find_undone(events: Sequence[Event]) -> set[int]:
     """The seq of events that were undone, and of those that undid them."""
     pairs = [(event.undoes, event.seq) for event in events if event.undoes is not None]
     return {seq for pair in pairs for seq in pair}
+
+
+def _patch_of(made: tuple[Mapping[str, Any], Patch] | None) -> Patch:
+    return Patch() if made is None else made[1]
 
 
 def _find_undoable(opened: OpenWindow, seq: int | None) -> Event:
@@ -460,6 +587,12 @@ def _find_undoable(opened: OpenWindow, seq: int | None) -> Event:
         standing = [event for event in standing if event.seq == seq]
     if not standing:
         raise BadInput("there is nothing to undo.")
+    if standing[-1].seq < opened.start:
+        raise Conflict(
+            "it cannot be undone: the window was detected again since; undo that first.",
+            opened.state.version,
+            [event for event in opened.events if event.seq == opened.start],
+        )
     return standing[-1]
 
 
@@ -477,6 +610,9 @@ def _require_unchanged(opened: OpenWindow, body: VerbBody) -> None:
     if body.version is None:
         return
     state, version = opened.state, body.version
+    renewed = [e for e in opened.events if e.seq > version and changes_detection(e)]
+    if renewed:
+        raise Conflict("the window was detected again: check it first.", state.version, renewed)
     rows = [row for row in body.instances if 0 <= row < len(state.cluster_of)]
     concerned = set(body.numbers) | set(np.unique(state.cluster_of[rows]).tolist()) - {KNOWN}
     changed = {number for number in concerned if state.last_change.get(number, 0) > version}

@@ -44,6 +44,7 @@ def build_gallery(folder: Path, findings: Findings, learner: Learner) -> Gallery
         whole=None if has_files else _keep_whole(X, form),
         stack=stack,
         features=learner.embed(X),
+        source=found.source,
     )
 
 

@@ -6,7 +6,7 @@ what was before and what is after, so the reversed patch undoes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -175,11 +175,3 @@ class State:
         for number, change in left.items():
             if np.count_nonzero(self.cluster_of == number) + change:
                 raise PatchConflict(f"cluster {number + 1} has other members since")
-
-
-def replay(cluster: Ints, patches: Iterable[Patch]) -> State:
-    """The state after all patches."""
-    state = State(cluster)
-    for patch in patches:
-        state.apply(patch)
-    return state

@@ -23,6 +23,7 @@ FORMAT = 2  # of the tables and of what is in them
 CLASSES = 0  # the stream of events about classes; every other stream is a window's
 FILE = "console.sqlite"
 QUEUED, RUNNING, DONE, FAILED = "queued", "running", "done", "failed"
+DELETED = "deleted"  # status of a window whose number is not used again
 MOST_ATTEMPTS = 3
 KILLED = "the worker was killed several times during this job: there may be too little memory."
 PENDING, KEPT, UNDONE = "pending", "kept", "rolled back"
@@ -80,6 +81,11 @@ _updates = sa.Table(
     sa.Column("before", sa.Integer, nullable=False),
     sa.Column("decision", sa.Text, nullable=False),
     sa.Column("outcome", sa.JSON, nullable=False),
+)
+_archive = sa.Table(
+    "archive",
+    _tables,
+    sa.Column("window", sa.Integer, primary_key=True, autoincrement=False),
 )
 _facts = sa.Table(
     "facts",
@@ -145,7 +151,7 @@ class WindowRow:
 
 @dataclass(frozen=True)
 class Job:
-    """A job for the worker, of kind fit, detect, update or rollback."""
+    """A job for the worker, of kind fit, detect, update, rollback, merge or forget."""
 
     id: int
     kind: str
@@ -201,13 +207,19 @@ class Store:
 
     # ------------------------------------------------------------- the log
 
-    def append(self, event: Event) -> None:
-        """Write an event to disk. Raises ``SeqTaken`` if its number is taken."""
+    def append(self, event: Event, facts: Mapping[str, Any] | None = None) -> None:
+        """Write an event to disk. Raises ``SeqTaken`` if its number is taken.
+
+        ``facts`` are those of the window from the event on, if they change.
+        """
         try:
             with self.engine.begin() as connection:
                 connection.execute(_events.insert().values(**vars(event)))
                 row = _make_audit_row(event.verb, event.stream or None, event.about, event.person)
                 connection.execute(_audit.insert().values(**vars(row)))
+                if facts is not None:
+                    own = _windows.c.id == event.stream
+                    connection.execute(_windows.update().where(own).values(facts=dict(facts)))
         except IntegrityError as error:
             raise SeqTaken from error
 
@@ -247,14 +259,51 @@ class Store:
         )
 
     def window(self, number: int) -> WindowRow | None:
-        rows = self._rows(sa.select(_windows).where(_windows.c.id == number))
+        wanted = (_windows.c.id == number) & (_windows.c.status != DELETED)
+        rows = self._rows(sa.select(_windows).where(wanted))
         return WindowRow(**rows[0]) if rows else None
 
     def windows(self) -> list[WindowRow]:
-        return [WindowRow(**row) for row in self._rows(sa.select(_windows).order_by(_windows.c.id))]
+        return self._select_windows(_windows.c.status != DELETED)
+
+    def _select_windows(self, wanted: sa.ColumnElement[bool]) -> list[WindowRow]:
+        query = sa.select(_windows).where(wanted).order_by(_windows.c.id)
+        return [WindowRow(**row) for row in self._rows(query)]
 
     def change_window(self, number: int, **values: Any) -> None:
         self._change(_windows, _windows.c.id == number, values)
+
+    def rename_window(self, number: int, old: str, new: str) -> bool:
+        """Rename a window. Returns whether it had the old name."""
+        own = (_windows.c.id == number) & (_windows.c.name == old) & (_windows.c.status != DELETED)
+        return bool(self._change(_windows, own, {"name": new}))
+
+    def archive_window(self, number: int, archived: bool) -> None:
+        """Put a window into the archive, or take it out."""
+        own = _archive.c.window == number
+        with self.engine.begin() as connection:
+            connection.execute(_archive.delete().where(own))
+            if archived:
+                connection.execute(_archive.insert().values(window=number))
+
+    def archived_windows(self) -> set[int]:
+        return {row["window"] for row in self._rows(sa.select(_archive))}
+
+    def delete_window(self, number: int) -> bool:
+        """Delete a window but for its number. Returns whether it was there."""
+        own = (_windows.c.id == number) & (_windows.c.status != DELETED)
+        return bool(self._change(_windows, own, {"status": DELETED}))
+
+    def deleted_windows(self) -> list[WindowRow]:
+        return self._select_windows(_windows.c.status == DELETED)
+
+    def clear_window(self, number: int) -> None:
+        """Remove what is known about a window that is deleted."""
+        empty = {"name": "", "source": "", "facts": {}}
+        with self.engine.begin() as connection:
+            connection.execute(_events.delete().where(_events.c.stream == number))
+            connection.execute(_archive.delete().where(_archive.c.window == number))
+            connection.execute(_windows.update().where(_windows.c.id == number).values(**empty))
 
     # ------------------------------------------------------------- jobs
 
@@ -286,6 +335,11 @@ class Store:
             if self._change(_jobs, waiting, attempt):
                 return self.job(job.id)
         return None
+
+    def end_queued_jobs(self, window: int, problem: str) -> None:
+        """End the jobs of a window that no worker has begun."""
+        waiting = (_jobs.c.window == window) & (_jobs.c.status == QUEUED)
+        self._change(_jobs, waiting, {"status": FAILED, "problem": problem})
 
     def change_job(self, number: int, **values: Any) -> None:
         self._change(_jobs, _jobs.c.id == number, values)

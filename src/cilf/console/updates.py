@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 from cilf.console.bodies import FitOptions
-from cilf.console.service import Conflict, Console, NotFound
+from cilf.console.detections import DETECTION
+from cilf.console.service import Conflict, Console, NotFound, list_lineage
 from cilf.console.store import KEPT, PENDING, QUEUED, RUNNING, UNDONE, Job
 from cilf.core.files import make_folder, replace_file
 from cilf.data import DATASETS
@@ -13,6 +14,8 @@ from cilf.errors import BadInput
 
 FIT, UPDATE, ROLLBACK = "fit", "update", "rollback"  # kinds of jobs, and events of a model
 DETECT = "detect"  # a kind of jobs
+MERGE, FORGET = "merge", "forget"
+CHANGES = (UPDATE, ROLLBACK, MERGE, FORGET)  # jobs that make another version the current one
 
 
 def list_choices(console: Console) -> dict[str, list[str]]:
@@ -46,6 +49,11 @@ def require_no_model(console: Console) -> None:
     _require_idle(console, FIT)
 
 
+def require_unchanging(console: Console) -> None:
+    """Refuse a change of the model while another one is queued or running."""
+    _require_idle(console, *CHANGES)
+
+
 def _require_idle(console: Console, *kinds: str) -> None:
     if any(job.kind in kinds for job in console.store.jobs(statuses=[QUEUED, RUNNING])):
         raise BadInput("the model is being changed already: wait until that is done.")
@@ -59,21 +67,21 @@ def start_update(console: Console, window: int, *, force: bool = False, person: 
     opened, classes = console.open(window), console.classes()
     with opened.lock:
         labels, version = opened.labels, opened.state.version
+        ids, detection = opened.gallery.ids, console.window(window).facts.get(DETECTION)
     if not labels:
         raise BadInput("no cluster has a name yet: name some first.")
     renames = classes.renames
-    keys = {classes.display(key): key for key in set(labels.values())}
+    keys = {classes.display(key): classes.present_key(key) for key in set(labels.values())}
     keys |= {name: classes.key_of_label(label) for label, name in renames.items()}
-    ids = opened.gallery.ids
     labels_of = {ids[row]: classes.display(key) for row, key in labels.items()}
     path = console.folder(window) / _labels_file(version)
     with console.lock:
-        _require_idle(console, UPDATE, ROLLBACK)
+        require_unchanging(console)
         make_folder(path.parent)
         replace_file(path, json.dumps(labels_of, ensure_ascii=False).encode())
         return console.store.add_job(
             UPDATE, window, labels=path.name, keys=keys, renames=renames, force=force,
-            person=person,
+            person=person, detection=detection,
         )  # fmt: skip
 
 
@@ -97,7 +105,7 @@ def decide(console: Console, job: int, keep: bool) -> int | None:
         raise Conflict("the model was rolled back since: update it again instead.")
     with console.lock:
         if not keep:
-            _require_idle(console, UPDATE, ROLLBACK)
+            require_unchanging(console)
         if not console.store.decide(job, KEPT if keep else UNDONE):  # the first one decides
             raise conflict
         if keep:
@@ -107,12 +115,7 @@ def decide(console: Console, job: int, keep: bool) -> int | None:
 
 def is_in_model(console: Console, version: int) -> bool:
     """Whether the current model is a version, or derives from it."""
-    model = console.model()
-    made = {event["version"]: event for event in model["events"] if event["event"] != ROLLBACK}
-    at = model["version"]
-    while at is not None and at != version:
-        at = None if made[at]["event"] == FIT else made[at]["before"]
-    return bool(at == version)
+    return any(event["version"] == version for event in list_lineage(console.model()))
 
 
 def start_rollback(console: Console, version: int) -> int:
@@ -121,7 +124,7 @@ def start_rollback(console: Console, version: int) -> int:
     if version not in known or version == console.model()["version"]:
         raise BadInput(f"version {version} is not an earlier version: choose another.")
     with console.lock:
-        _require_idle(console, UPDATE, ROLLBACK)
+        require_unchanging(console)
         return console.store.add_job(ROLLBACK, to=version)
 
 

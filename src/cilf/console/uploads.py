@@ -17,12 +17,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
-from cilf.core.extras import optional
 from cilf.core.files import make_folder
-from cilf.data.pixels import IMAGE_SUFFIXES, Unreadable, read_header, refuse_bombs
+from cilf.data.pixels import IMAGE_SUFFIXES, Unreadable, is_image, read_header, refuse_bombs
 from cilf.data.readers import read_table, suffixes
+from cilf.data.table_files import open_parquet
 from cilf.errors import BadInput
 
+UPLOADS = "uploads"  # folder of the store
 MEGA = 1 << 20
 MAX_BYTES = 512 * MEGA  # of all files, compressed
 MAX_UNPACKED = 2048 * MEGA  # of all files, unpacked
@@ -253,9 +254,8 @@ def _save_table(name: str, content: BinaryIO, folder: Path) -> Path:
 
 
 def _check_parquet(path: Path) -> None:
-    parquet = optional("pyarrow.parquet", extra="data", purpose="reading parquet")
     try:
-        with parquet.ParquetFile(path) as file:
+        with open_parquet(path) as file:
             about = file.metadata
             size = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
     except Exception as error:
@@ -280,7 +280,7 @@ def _find_texts(value: Any) -> Iterator[str]:
 def _refuse_paths(path: Path, cells: Iterable[str]) -> None:
     """Refuse a table that names files of this machine: the page would show them."""
     for cell in cells:
-        if cell.strip().lower().endswith(IMAGES):
+        if is_image(Path(cell.strip())):
             raise BadInput(
                 f"{path.name} names image files ({cell.strip()[:60]!r}): send the images "
                 "themselves, or give the path of the table."

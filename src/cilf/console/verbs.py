@@ -33,6 +33,7 @@ CLUSTERS, CLUSTER, ROWS = "clusters", "cluster", "rows"  # what the page sends
 NEW_CLASS, KNOWN_CLASS, TARGET = "name", "known", "target"  # inputs of the dialog
 PERSON = "person"  # another one
 UNDO = "undo"
+AGAIN = "detect again"  # the event of a new detection
 
 
 class Context(NamedTuple):
@@ -173,7 +174,7 @@ def move(context: Context, body: MoveBody) -> Patch:
         changes[target] = (None, Cluster())
     elif target != KNOWN:
         _require_clusters(state, [target])
-    return _end_empty_clusters(state, changes, _make_moves(state, body.rows, target))
+    return end_empty_clusters(state, changes, make_moves(state, body.rows, target))
 
 
 def label(context: Context, body: LabelBody) -> Patch:
@@ -230,6 +231,12 @@ def describe_event(verb: str, about: Mapping[str, Any]) -> str:
     """
     if verb == UNDO:
         return f"undid {about['what']}"
+    if verb == AGAIN:
+        lost = f", {about['n_lost']} lost" if about["n_lost"] else ""
+        return (
+            f"detected again with model version {about['version']}, "
+            f"{about['n_labels']} labels carried over{lost}"
+        )
     if verb not in VERBS:  # the log outlives the table
         return verb
     targets = {"new": "a new cluster", "known": "the known instances"}
@@ -273,15 +280,15 @@ def label_rows(state: State, labels: Mapping[int, str]) -> Patch:
         if target is None:
             target = number = number + 1
             changes[target] = (None, Cluster(key))
-        moves += _make_moves(state, [row for row in labels if labels[row] == key], target)
-    return _end_empty_clusters(state, changes, moves)
+        moves += make_moves(state, [row for row in labels if labels[row] == key], target)
+    return end_empty_clusters(state, changes, moves)
 
 
 def _is_named(cluster: Cluster, key: str) -> bool:
     return cluster.name == key and cluster.status == OPEN
 
 
-def _end_empty_clusters(state: State, changes: Changes, moves: Sequence[Move]) -> Patch:
+def end_empty_clusters(state: State, changes: Changes, moves: Sequence[Move]) -> Patch:
     """The moves, and the end of the clusters that they leave empty."""
     if not moves:
         raise BadInput("rows: all of them are there already.")
@@ -294,7 +301,7 @@ def _end_empty_clusters(state: State, changes: Changes, moves: Sequence[Move]) -
     return Patch(changes, tuple(moves))
 
 
-def _make_moves(state: State, rows: Sequence[int], target: int) -> list[Move]:
+def make_moves(state: State, rows: Sequence[int], target: int) -> list[Move]:
     wanted = np.array(sorted(set(rows)), dtype=np.int64)
     sources = state.cluster_of[wanted]
     return [

@@ -169,6 +169,7 @@ def describe_instances(
             "nearest": classes.display_label(str(gallery.label[row])),
             "name": _name_of(opened, classes, int(cluster_of[row])),
             "novelty": round(float(gallery.novelty[row]), 6),
+            "source": str(gallery.source[row]),
             "text": gallery.excerpt(row),
         }
         for row in rows

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 from typing import Any
 
 from cilf.errors import BadConfig
 
-ENCODERS = "CILF_ENCODERS"  # the environment variable with the ONNX files that a user names
+ENCODERS = "CILF_ENCODERS"  # environment variable: the networks that a user names, one a line
 
 
 def optional(module: str, *, extra: str, purpose: str) -> Any:
@@ -24,6 +25,11 @@ def optional(module: str, *, extra: str, purpose: str) -> Any:
     except ImportError as error:
         package = module.partition(".")[0]
         raise BadConfig(f"{purpose} needs {package}: pip install 'cilf[{extra}]'.") from error
+
+
+def named_encoders() -> list[str]:
+    """The networks of their own that a user names: files, folders, and names like sentence:NAME."""
+    return os.environ.get(ENCODERS, "").splitlines()
 
 
 def is_installed(module: str) -> bool:

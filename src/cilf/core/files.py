@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,8 @@ from pathlib import Path
 from cilf.errors import BadInput
 
 PENDING = ".pending"  # suffix of a file that is still being written
+FORMER = ".former"  # suffix of a folder that is being replaced
+AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -40,6 +43,38 @@ def put_folder(pending: Path, place: Path) -> None:
     _sync_folder(pending)
     pending.rename(place)
     _sync_folder(place.parent)
+
+
+def swap_folders(pending: Path, place: Path) -> None:
+    """Exchange two folders, and wait until that is on disk. At no moment is the place empty.
+
+    Where the system cannot do this at once, a killed process leaves nothing in the place, and the
+    former folder under the name of the new one with another suffix: see :func:`restore_folder`.
+    """
+    _sync_folder(pending)
+    if not _exchange(pending, place):
+        former = pending.with_suffix(FORMER)
+        place.rename(former)
+        pending.rename(place)
+        former.rename(pending)
+    _sync_folder(place.parent)
+
+
+def restore_folder(pending: Path, place: Path) -> None:
+    """Put the former folder back if a process was killed while it swapped it."""
+    former = pending.with_suffix(FORMER)
+    if former.is_dir() and not place.exists():
+        former.rename(place)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange two paths at once, if the system can."""
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if rename is None:
+        return False
+    names = os.fsencode(one), os.fsencode(other)
+    failed: int = rename(AT_FDCWD, names[0], AT_FDCWD, names[1], RENAME_EXCHANGE)
+    return failed == 0
 
 
 def make_folder(path: Path) -> None:

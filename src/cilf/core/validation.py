@@ -15,6 +15,7 @@ from cilf.errors import BadConfig, BadInput
 
 IMAGES = "(n, h, w) grey images or (n, h, w, c) colour images"
 FORMS = f"(n, d) features, {IMAGES}"
+FEWEST_CLASSES = 2  # that a learner can have
 
 
 def instances(X: Any, *, shape: tuple[int, ...] | None = None, name: str = "X") -> Array:
@@ -189,7 +190,7 @@ def _check_label(value: Any, name: str) -> None:
 def known_classes(y: Array, *, name: str = "y") -> None:
     """Refuse training labels of fewer than two classes."""
     classes = np.unique(y)
-    if len(classes) < 2:
+    if len(classes) < FEWEST_CLASSES:
         raise BadInput(
             f"{name} holds {len(classes)} class ({classes.tolist()}): fitting needs at least two."
         )

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from cilf.core import validation
 from cilf.core.extras import optional
 from cilf.core.notices import warn_once
+from cilf.core.reading import is_readable
 from cilf.core.types import Label
 from cilf.data.options import Options
 from cilf.data.pixels import is_image
@@ -287,7 +288,7 @@ def _holds_paths(table: Table, column: str) -> bool:
     if not all(is_image(Path(value)) for value in first):
         return False
     tried = [locate_image(table, value) for value in first[:N_PATHS_TRIED]]
-    if not any(path.is_file() for path in tried):
+    if not any(map(is_readable, tried)):
         raise BadInput(
             f"{table.where}: column {column!r} names images, but {tried[0]} is not there: paths "
             "are relative to the table's folder; correct them, or remove the column."

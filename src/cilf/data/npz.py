@@ -12,6 +12,7 @@ import numpy as np
 
 from cilf.core import validation
 from cilf.core.notices import warn_once
+from cilf.core.reading import open_file
 from cilf.core.types import Array
 from cilf.data.dataset import Dataset, Instances, Split
 from cilf.data.options import Options
@@ -107,7 +108,7 @@ def _role(key: str) -> tuple[str, str] | None:
 
 def _load(path: Path) -> dict[str, Array]:
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             if file.read(2) != b"PK":  # numpy would read anything else as a pickle
                 raise BadInput(f"{path} is no npz file: write it with numpy.savez.")
             file.seek(0)

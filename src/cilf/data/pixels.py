@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from cilf.core.extras import optional
+from cilf.core.reading import open_file
 from cilf.core.types import Array
 
 Encoded = bytes | Path  # an image as it lies on disk or in a table
@@ -112,10 +113,8 @@ def _pillow(part: str) -> Any:
 def _read(encoded: Encoded, use: Callable[[Any], Result]) -> Result | Unreadable:
     Image = _pillow("Image")
     try:
-        if isinstance(encoded, Path) and encoded.is_fifo():  # reading it would block for ever
-            return Unreadable("a pipe, not a file")
-        file = BytesIO(encoded) if isinstance(encoded, bytes) else encoded
-        with Image.open(file, formats=FORMATS) as image:
+        file = BytesIO(encoded) if isinstance(encoded, bytes) else open_file(encoded)
+        with file, Image.open(file, formats=FORMATS) as image:
             return use(image)
     except (*BROKEN, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         return Unreadable(_reason(error))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cilf.core.cache import fingerprint
+from cilf.core.reading import open_file
 from cilf.data.columns import Feature, Kind, Table, arrow
 from cilf.data.csv_dialect import detect_dialect
 from cilf.errors import BadInput
@@ -45,7 +46,7 @@ def read_tsv(path: Path) -> Table:
 def _read_delimited(path: Path, delimiter: str) -> Table:
     csv = arrow("pyarrow.csv")
     with _report_errors(path):
-        with arrow().input_stream(path) as file:
+        with open_stream(path) as file:
             dialect = detect_dialect(file.read(BYTES_FOR_DIALECT), default=delimiter)
         parsing = csv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True)
         reading = csv.ReadOptions(
@@ -54,9 +55,10 @@ def _read_delimited(path: Path, delimiter: str) -> Table:
             skip_rows=dialect.n_skipped,
         )
         guessing = csv.ConvertOptions(decimal_point=dialect.decimal_point)
-        content = csv.read_csv(
-            path, parse_options=parsing, read_options=reading, convert_options=guessing
-        )
+        with open_stream(path) as file:
+            content = csv.read_csv(
+                file, parse_options=parsing, read_options=reading, convert_options=guessing
+            )
         _check_header(path, content.schema.names)
         _check_encoding(path, content.schema)
 
@@ -64,9 +66,10 @@ def _read_delimited(path: Path, delimiter: str) -> Table:
         strings = csv.ConvertOptions(
             include_columns=[column], column_types={column: arrow().string()}
         )
-        again = csv.read_csv(
-            path, parse_options=parsing, read_options=reading, convert_options=strings
-        )
+        with open_stream(path) as file:
+            again = csv.read_csv(
+                file, parse_options=parsing, read_options=reading, convert_options=strings
+            )
         values: list[str] = again.column(0).to_pylist()
         return values
 
@@ -100,7 +103,8 @@ def read_json_lines(path: Path) -> Table:
     """Read a table with a JSON object in each line."""
     lines = arrow("pyarrow.json")
     with _report_errors(path):
-        content = lines.read_json(path, read_options=lines.ReadOptions(block_size=BLOCK))
+        with open_stream(path) as file:
+            content = lines.read_json(file, read_options=lines.ReadOptions(block_size=BLOCK))
         return _make_table(path, content)
 
 
@@ -124,7 +128,7 @@ def read_parquet(paths: Sequence[Path], where: str) -> Table:
     """Read one table from one or several parquet files, in this order."""
     schemas, counts = [], []
     for path in paths:
-        with _report_errors(path), _open(path) as file:
+        with _report_errors(path), open_parquet(path) as file:
             schemas.append(file.schema_arrow)
             counts.append(file.metadata.num_rows)
     for path, schema in zip(paths, schemas, strict=True):
@@ -141,7 +145,7 @@ def read_parquet(paths: Sequence[Path], where: str) -> Table:
 
 
 def _parquet_batches(path: Path, columns: list[str]) -> Iterator[Any]:
-    with _report_errors(path), _open(path) as file:
+    with _report_errors(path), open_parquet(path) as file:
         sizes = [file.metadata.row_group(i).total_byte_size for i in range(file.num_row_groups)]
         bytes_per_row = 1 + sum(sizes) // max(1, file.metadata.num_rows)
         rows = max(1, min(ROWS_PER_BATCH, BYTES_PER_BATCH // bytes_per_row))
@@ -149,9 +153,20 @@ def _parquet_batches(path: Path, columns: list[str]) -> Iterator[Any]:
             yield batch.select(columns)
 
 
-def _open(path: Path) -> Any:
+@contextmanager
+def open_stream(path: Path) -> Iterator[Any]:
+    """Open a file of text, which may be compressed by gzip."""
+    compression = "gzip" if path.name.lower().endswith(".gz") else None
+    with open_file(path) as file, arrow().input_stream(file, compression=compression) as stream:
+        yield stream
+
+
+@contextmanager
+def open_parquet(path: Path) -> Iterator[Any]:
     """Open a parquet file to read it piece by piece: a row group of photos may be large."""
-    return arrow("pyarrow.parquet").ParquetFile(path, buffer_size=2**20, pre_buffer=False)
+    ParquetFile = arrow("pyarrow.parquet").ParquetFile
+    with open_file(path) as file, ParquetFile(file, buffer_size=2**20, pre_buffer=False) as opened:
+        yield opened
 
 
 def _check_features(where: str, schema: Any) -> dict[str, Feature]:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from cilf.core.cache import fingerprint
+from cilf.core.reading import is_readable
 from cilf.core.types import Array, Bools
 from cilf.data.columns import (
     Roles,
@@ -203,4 +204,4 @@ def _image(table: Table, value: Any) -> Encoded:
 def _fingerprint(tables: Sequence[Table], column: str) -> str:
     written = ((table, value) for table in tables for value in table.values(column) if value)
     paths = (locate_image(table, value) for table, value in written)
-    return fingerprint(path for path in paths if path.is_file())
+    return fingerprint(path for path in paths if is_readable(path))

@@ -19,6 +19,7 @@ from cilf.core import WindowRecord
 from cilf.errors import BadConfig, BadInput
 from cilf.evaluate.records import RunFolder
 from cilf.learners import Learner, load, persistence
+from cilf.nn.pretrained import is_users_own
 from cilf.stream import Stream
 
 
@@ -62,8 +63,7 @@ class Checkpoint:
                 f"{folder.path} has {len(finished)} records, but a checkpoint after {n_finished} "
                 "windows: its records.jsonl was changed; start the run again in a new folder."
             )
-        own = {name: value for name, value in learner.get_params().items() if callable(value)}
-        restored = load(newest, learner=type(learner), **own)
+        restored = load(newest, learner=type(learner), **_list_own(learner))
         folder.write_records(finished)
         return cls(folder, restored, finished)
 
@@ -71,6 +71,12 @@ class Checkpoint:
         """Keep the record of a finished window and the learner as it is after it."""
         self.folder.append_record(record)
         _save(self.folder.checkpoint, self.learner, record.window)
+
+
+def _list_own(learner: Learner) -> dict[str, Any]:
+    """The parameters that a model file must not or cannot hold: functions, and users' networks."""
+    given = learner.get_params()
+    return {name: value for name, value in given.items() if callable(value) or is_users_own(value)}
 
 
 def find_newest(folder: RunFolder) -> Path | None:

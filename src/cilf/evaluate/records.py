@@ -10,6 +10,7 @@
     report.html         made from the files above
     tensorboard/        curves of the records, with --tensorboard
     log.txt, error.txt  output and traceback of a run of a benchmark
+    lock                held by the command that writes to the folder
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,12 +31,13 @@ import numpy as np
 
 from cilf.core import WindowRecord
 from cilf.core.files import PENDING, make_folder, replace_file
+from cilf.core.locks import hold_lock
 from cilf.core.types import Array, Floats, Ints
 from cilf.errors import BadInput
 
 FORMAT = 3
 LONGEST_EXCERPT = 200  # characters kept of a text
-LOGS = ("log.txt", "error.txt")  # may exist before the run does
+LOGS, LOCK = ("log.txt", "error.txt"), "lock"  # may exist before the run does
 REPORTS = ("records.jsonl", "report.html", "windows.md", "windows.csv", "windows.tex", *LOGS)
 
 
@@ -97,6 +100,10 @@ class RunFolder:
     @property
     def error(self) -> Path:
         return self.path / "error.txt"
+
+    def lock(self) -> AbstractContextManager[None]:
+        """Keep other commands from writing to the folder inside the block."""
+        return hold_lock(self.path / LOCK, self.path)
 
     def finished(self) -> dict[str, Any] | None:
         """When the run ended and the seconds it took; None if it has not, or there is none."""
@@ -170,7 +177,7 @@ class RunFolder:
         if self.exists() or not self.path.exists():
             return []
         inside = [self.path.name] if self.path.is_file() else [p.name for p in self.path.iterdir()]
-        return sorted(name for name in inside if name not in (*LOGS, f"run.json{PENDING}"))
+        return sorted(name for name in inside if name not in (*LOGS, LOCK, f"run.json{PENDING}"))
 
     def _snapshot(self, window: int) -> Path:
         return self.path / "windows" / f"{window:03d}.npz"

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -118,11 +119,18 @@ def run_stream(
     if resume is None:
         return run_policy(learner, stream, policy)
     folder, about = RunFolder(Path(resume)), _describe(learner, stream, policy)
-    if folder.exists():
-        require_same(folder, about)
-    else:
-        folder.write_run(about)
-    return run_policy(learner, stream, policy, folder)
+    with ExitStack() as lock:
+        lock.enter_context(folder.lock())
+        if folder.exists():
+            require_same(folder, about)
+        else:
+            folder.write_run(about)
+        return _run_locked(run_policy(learner, stream, policy, folder), lock.pop_all())
+
+
+def _run_locked(records: Iterator[WindowRecord], lock: ExitStack) -> Iterator[WindowRecord]:
+    with lock:
+        yield from records
 
 
 def run_policy(

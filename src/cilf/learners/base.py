@@ -22,7 +22,13 @@ from cilf.nn import onnx_models
 from cilf.nn.feature_cache import cached_features
 from cilf.nn.memory import Memory
 from cilf.nn.network import resolve_device
-from cilf.nn.pretrained import Extractor, is_frozen, make_extractor
+from cilf.nn.pretrained import (
+    Extractor,
+    is_frozen,
+    is_users_own,
+    locate_network,
+    make_extractor,
+)
 
 Arrays = dict[str, Array]
 
@@ -483,21 +489,15 @@ class Learner(ABC):
 
 
 def _name_network(stored: Mapping[str, Any], given: str | None) -> str:
-    """The name of a model's frozen network. It may be another one now, if it is a file."""
-    if given is not None:
+    """The name of a model's frozen network. It may be another one now, if it is a user's own."""
+    if given is not None:  # by the user
         return onnx_models.adopt_options(given, stored["name"])
-    if stored["name"].startswith(onnx_models.PREFIX):
-        return onnx_models.locate(stored["name"], stored["digest"])
-    return str(stored["name"])
+    return locate_network(stored["name"], stored["digest"])
 
 
 def _point_to(name: str, params: Mapping[str, Any]) -> dict[str, str]:
-    """The parameters that name a file, which is where the user says it is."""
-    return {
-        key: name
-        for key, value in params.items()
-        if isinstance(value, str) and value.startswith(onnx_models.PREFIX)
-    }
+    """The parameters that name a user's own network, which is where the user says it is."""
+    return {key: name for key, value in params.items() if is_users_own(value)}
 
 
 def _normalize(features: Floats) -> Floats:

@@ -16,7 +16,8 @@ from cilf.core.notices import warn_once
 from cilf.core.parameters import inherit_descriptions
 from cilf.core.random import derive_seed, generator, torch_generator
 from cilf.core.types import Array, Floats, Ints
-from cilf.learners.base import Arrays, Learner
+from cilf.learners.base import Arrays
+from cilf.learners.editable import EditableLearner, require_some
 from cilf.learners.embedder import Embedder, check_features, find_frozen_network
 from cilf.learners.novel_clustering import NovelClustering, ScoredWindow
 from cilf.learners.shared_space import SharedSpace
@@ -25,7 +26,7 @@ from cilf.nn.memory import Memory
 
 @inherit_descriptions
 @dataclass(kw_only=True, repr=False, eq=False)
-class IForest(Learner):
+class IForest(EditableLearner):
     """Isolation forest on vectors, k-means on novel instances, and a memory that names classes.
 
     The forest stays as it was first fitted, so a class still seems novel after its update. An
@@ -93,7 +94,7 @@ class IForest(Learner):
     sample_size: int = 10_000
 
     _embedder: Embedder = field(init=False)
-    _sample: Array = field(init=False)
+    _sample: Memory = field(init=False)  # what the forest is grown on
     _settings: dict[str, Any] = field(init=False)
     _forest: IsolationForest = field(init=False)
     _memory: Memory = field(init=False)
@@ -114,7 +115,7 @@ class IForest(Learner):
                 f"iforest grows from sample_size={self.sample_size} of the instances, drawn at "
                 "random: raise sample_size to use more."
             )
-        sample = X[np.sort(rng.permutation(len(X))[: self.sample_size])]
+        sample = Memory(X, y).rows(np.sort(rng.permutation(len(X))[: self.sample_size]))
         settings = {
             "n_estimators": self.n_estimators,
             "max_samples": min(self.max_samples, len(sample)),
@@ -125,13 +126,31 @@ class IForest(Learner):
         self._grow(sample, settings)
         self._memory = Memory(X, y).rebalance(self.memory_size, rng)
 
-    def _grow(self, sample: Array, settings: Mapping[str, Any]) -> None:
+    def _grow(self, sample: Memory, settings: Mapping[str, Any]) -> None:
         self._sample, self._settings = sample, dict(settings)
-        self._forest = IsolationForest(**settings).fit(self._embed(sample))
+        self._forest = IsolationForest(**settings).fit(self._embed(sample.X))
 
     def _update(self, X: Array, y: Ints, n_classes: int) -> None:
         rng = generator(self.seed, "update", self._n_updates)
         self._memory = self._memory.combine(X, y).rebalance(self.memory_size, rng)
+
+    def _reassign_classes(self, positions: Ints, n_classes: int) -> None:
+        self._change_sample(self._sample.reassign(positions))
+        self._memory = self._memory.reassign(positions)
+
+    def _retract(self, X: Array, y: Ints) -> None:
+        grown_on, remembered = self._sample.find(X, y), self._memory.find(X, y)
+        self._change_sample(self._sample.without(row for row in grown_on if row is not None))
+        self._memory = self._memory.without(row for row in remembered if row is not None)
+
+    def _change_sample(self, sample: Memory) -> None:
+        """Grow the forest again if instances have left its sample."""
+        if len(sample) == len(self._sample):
+            self._sample = sample
+            return
+        require_some(len(sample))
+        most = min(self._settings["max_samples"], len(sample))
+        self._grow(sample, self._settings | {"max_samples": most})
 
     def _detect(self, X: Array, n_novel: int | None) -> Detection:
         rng = torch_generator(self.seed, "detect", self._n_updates)
@@ -162,10 +181,13 @@ class IForest(Learner):
         return self._memory, None
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
-        arrays = {"sample": self._sample} | self._memory.arrays("memory")
+        sample = {"sample": self._sample.X, "sample.y": self._sample.y}
+        arrays = sample | self._memory.arrays("memory")
         return arrays | self._embedder.arrays(), {"forest": self._settings}
 
     def _set_state(self, arrays: Arrays, plain: Mapping[str, Any]) -> None:
         self._embedder = Embedder.restore(arrays, self._inner_shape, seed=self.seed)
-        self._grow(arrays["sample"], plain["forest"])
         self._memory = Memory.restore(arrays, "memory")
+        X = arrays["sample"]
+        y = arrays["sample.y"] if "sample.y" in arrays else self._predict(X)  # of an earlier cilf
+        self._grow(Memory(X, y), plain["forest"])

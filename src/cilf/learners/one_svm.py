@@ -14,7 +14,8 @@ from cilf.core.notices import warn_once
 from cilf.core.parameters import inherit_descriptions
 from cilf.core.random import generator, torch_generator
 from cilf.core.types import Array, Floats, Ints
-from cilf.learners.base import Arrays, Learner
+from cilf.learners.base import Arrays
+from cilf.learners.editable import EditableLearner, require_some
 from cilf.learners.embedder import Embedder, check_features, find_frozen_network
 from cilf.learners.novel_clustering import NovelClustering, ScoredWindow
 from cilf.learners.shared_space import SharedSpace
@@ -23,7 +24,7 @@ from cilf.nn.memory import Memory
 
 @inherit_descriptions
 @dataclass(kw_only=True, repr=False, eq=False)
-class OneSVM(Learner):
+class OneSVM(EditableLearner):
     """A one-class support vector machine for each known class, and k-means on novel instances.
 
     The machine with the largest decision value names an instance. Where all values are below zero,
@@ -107,6 +108,15 @@ class OneSVM(Learner):
         sample = labelled.rows(sample_rows(labelled.y, self.class_size, rng))
         settings = {"kernel": self.kernel, "nu": float(self.nu), "gamma": self.gamma}
         self._set_machines(sample, settings)
+
+    def _reassign_classes(self, positions: Ints, n_classes: int) -> None:
+        self._set_machines(self._sample.reassign(positions), self._settings)
+
+    def _retract(self, X: Array, y: Ints) -> None:
+        found = self._sample.find(X, y)
+        left = self._sample.without(row for row in found if row is not None)
+        require_some(len(left))
+        self._set_machines(left, self._settings)
 
     def _set_machines(self, sample: Memory, settings: Mapping[str, Any]) -> None:
         self._machines = fit_machines(self._embed(sample.X), sample.y, **settings)

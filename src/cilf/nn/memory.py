@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,8 @@ from torch import Tensor
 
 from cilf.core.types import Array, Ints
 from cilf.nn.network import as_tensor
+
+SAME = 1e-5  # difference of values that are still the same, relative and absolute
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,35 @@ class Memory:
     def rows(self, rows: Ints) -> Memory:
         """A memory of these rows only."""
         return Memory(self.X[rows], self.y[rows])
+
+    def reassign(self, positions: Ints) -> Memory:
+        """The memory after classes got new positions; -1 removes the instances of a class.
+
+        >>> memory = Memory(np.arange(3)[:, None], np.array([0, 1, 2]))
+        >>> memory.reassign(np.array([0, -1, 1])).y.tolist()
+        [0, 1]
+        """
+        y = positions[self.y]
+        return Memory(self.X[y >= 0], y[y >= 0])
+
+    def find(self, X: Array, y: Ints) -> list[int | None]:
+        """The row that holds each of these labelled instances; None if there is none.
+
+        Each row is found once. Vectors of a network may differ in the last digits.
+        """
+        left = np.ones(len(self), dtype=bool)
+        rows: list[int | None] = []
+        for instance, label in zip(X, y.tolist(), strict=True):
+            own = np.flatnonzero(left & (self.y == label))
+            same = np.isclose(self.X[own], instance, rtol=SAME, atol=SAME)
+            found = own[same.all(axis=tuple(range(1, same.ndim)))]
+            rows.append(int(found[0]) if len(found) else None)
+            left[found[:1]] = False
+        return rows
+
+    def without(self, rows: Iterable[int]) -> Memory:
+        """The memory without these rows."""
+        return self.rows(np.setdiff1d(np.arange(len(self)), np.array(list(rows), dtype=np.int64)))
 
     def rebalance(self, size: int, rng: np.random.Generator) -> Memory:
         """At most ``size`` instances: each class keeps a random, even share of what it has."""

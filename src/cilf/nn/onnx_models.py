@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from cilf.core.extras import ENCODERS, optional
+from cilf.core.extras import named_encoders, optional
 from cilf.core.types import Array, Floats
 from cilf.errors import BadConfig, BadInput
 from cilf.nn.batches import padded_batches
@@ -29,8 +29,11 @@ PREFIX = "onnx:"
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, as most networks have it
 USUAL_SIZE, MOST_PIXELS = 224, 2048  # a side
 BATCH = 16  # images, if the network leaves it open
+TOO_LARGE = 1e16  # a feature; the squares of larger ones would not be finite together
 WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
 OPTIONS = "?"  # before the options of a name
+
+_identities: dict[str, tuple[int, ...]] = {}  # of the files of names, as they were seen last
 
 
 class Preprocessing(NamedTuple):
@@ -61,10 +64,11 @@ class OnnxNetwork:
         for rows, n in padded_batches(np.arange(len(X)), self.batch_size):
             found.append(self._run(self._prepare(X[rows]))[:n])
         features = np.concatenate(found)
-        if not np.isfinite(features).all():
+        if not (np.abs(features) < TOO_LARGE).all():
             raise BadInput(
-                f"the backbone {self.file} gives values that are not finite: check its "
-                "preprocessing (size, mean, std), or export it again in float32."
+                f"the backbone {self.file} gives values that are not finite, or beyond "
+                f"{TOO_LARGE:g}: check its preprocessing (size, mean, std), or export it again in "
+                "float32."
             )
         return features
 
@@ -117,7 +121,7 @@ def locate(stored: str, digest: str) -> str:
     The path in ``stored`` is never opened.
     """
     file, prepare = parse(stored)
-    named = [Path(each) for each in os.environ.get(ENCODERS, "").split(os.pathsep) if each]
+    named = [Path(each) for each in named_encoders()]
     for path in named:
         if _has_digest(path, prepare, digest):
             return f"{PREFIX}{path}{OPTIONS}{_format(prepare)}"
@@ -142,6 +146,18 @@ def make_absolute(name: str) -> str:
         return name
     file, mark, query = name.removeprefix(PREFIX).partition(OPTIONS)
     return f"{PREFIX}{Path(file).absolute() if file else ''}{mark}{query}"
+
+
+def identify(name: str) -> tuple[int, ...] | None:
+    """What changes when the file of a name is written again; None if it has no file.
+
+    A file that is gone is the one that was there: what was loaded from it still serves.
+    """
+    if name.startswith(PREFIX):
+        with suppress(OSError, ValueError):  # opening it says what is wrong
+            about = parse(name)[0].stat()
+            _identities[name] = about.st_dev, about.st_ino, about.st_mtime_ns, about.st_size
+    return _identities.get(name)
 
 
 def adopt_options(name: str, stored: str) -> str:
@@ -272,4 +288,4 @@ def _exceptions_of(module: Any) -> Iterator[type[Exception]]:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0][:200]
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

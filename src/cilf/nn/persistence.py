@@ -10,6 +10,7 @@ from torch import nn
 
 from cilf.core.types import Array
 from cilf.nn.backbones import Factory
+from cilf.nn.pretrained import is_tuned, require_named
 
 
 def weight_arrays(module: nn.Module, name: str) -> dict[str, Array]:
@@ -32,4 +33,6 @@ def plain_architecture(architecture: Mapping[str, Any]) -> dict[str, Any]:
 
 def restore_architecture(stored: Mapping[str, Any], backbone: str | Factory) -> dict[str, Any]:
     """Undo ``plain_architecture``. ``backbone`` replaces a function."""
+    if is_tuned(stored["backbone"]):  # it starts from weights that are loaded again
+        require_named(stored["backbone"])
     return dict(stored) | {"backbone": stored["backbone"] or backbone}

@@ -9,6 +9,7 @@ four is a backbone that starts from those weights and is trained (see ``nn.backb
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -18,7 +19,8 @@ import torch
 from torch import nn
 
 from cilf.core import validation
-from cilf.core.cache import digest
+from cilf.core.cache import digest as hash_values
+from cilf.core.extras import named_encoders
 from cilf.core.notices import warn_once
 from cilf.core.types import Array, Floats
 from cilf.errors import BadInput
@@ -27,7 +29,7 @@ from cilf.nn.image_models import LITES, is_lite
 from cilf.nn.text_models import MINILM
 
 FROZEN = (*LITES, MINILM)
-IMAGE_PREFIXES, TEXT_PREFIXES = ("timm:", "torchvision:"), ("sentence:",)
+IMAGE_PREFIXES, TEXT_PREFIXES = ("timm:", "torchvision:"), (text_models.PREFIX,)
 TUNE = "tune:"
 MIN_SIDE = 16  # pixels of an image for which "auto" considers a frozen network by evidence
 
@@ -103,6 +105,47 @@ def is_frozen(name: object) -> bool:
     )
 
 
+def is_users_own(name: object) -> bool:
+    """Whether a network of this name comes from a file, a folder or somebody's place on a hub.
+
+    A model may say that it was made with one, but not where it is: loading it could run code.
+    """
+    plain = name.removeprefix(TUNE) if isinstance(name, str) else ""
+    is_elsewhere = plain.startswith(IMAGE_PREFIXES) and re.search("[:/]", plain.partition(":")[2])
+    return bool(is_elsewhere) or plain.startswith((onnx_models.PREFIX, *TEXT_PREFIXES))
+
+
+def locate_network(stored: str, digest: str) -> str:
+    """The name with which a model finds its network. One of a user's own is not looked for."""
+    if stored.startswith(onnx_models.PREFIX):
+        return onnx_models.locate(stored, digest)
+    if stored.startswith(TEXT_PREFIXES):
+        return _locate_text_model(stored, digest)
+    require_named(stored)
+    return stored
+
+
+def _locate_text_model(stored: str, digest: str) -> str:
+    for encoder in named_encoders():
+        name = text_models.to_name(encoder)
+        if name and make_extractor(name, torch.device("cpu")).digest == digest:
+            return name
+    raise _not_named(stored)
+
+
+def require_named(stored: object) -> None:
+    """Refuse a network of a model that is somebody's own, unless the user names it."""
+    if is_users_own(stored) and stored not in named_encoders():
+        raise _not_named(str(stored))
+
+
+def _not_named(stored: str) -> BadInput:
+    return BadInput(
+        f"the model was made with {stored!r}, which a model may not load by itself: name it, "
+        f"--encoder {stored} or --encoder FOLDER, or load(folder, backbone={stored!r})."
+    )
+
+
 def is_tuned(name: object) -> bool:
     """Whether a backbone of this name starts from pre-trained weights."""
     return isinstance(name, str) and name.startswith(TUNE)
@@ -118,9 +161,16 @@ def tuned_source(name: str) -> str:
     )
 
 
-@lru_cache(maxsize=4)
 def make_extractor(name: str, device: torch.device) -> Extractor:
-    """The frozen network of this name; its weights are loaded once in a process."""
+    """The frozen network of this name.
+
+    Its weights are loaded once in a process, and again if its file has been written since.
+    """
+    return _load_extractor(name, device, onnx_models.identify(name))
+
+
+@lru_cache(maxsize=4)
+def _load_extractor(name: str, device: torch.device, _file: object) -> Extractor:
     if name == MINILM or name.startswith(TEXT_PREFIXES):
         model = text_models.load(name, device)
         about = text_models.preprocessing(model)
@@ -135,7 +185,7 @@ def make_extractor(name: str, device: torch.device) -> Extractor:
 
 
 def _digest(module: nn.Module, about: dict[str, Any]) -> str:
-    hashed = hashlib.blake2b(digest(about).encode(), digest_size=8)
+    hashed = hashlib.blake2b(hash_values(about).encode(), digest_size=8)
     for name, tensor in sorted(module.state_dict().items()):
         hashed.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
         hashed.update(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy())

@@ -25,6 +25,7 @@ SHRINKAGE = 0.5  # of the covariance within classes towards a sphere
 MIN_UNITS, MAX_UNITS = 256, 2048  # of the random layer
 UNITS_EACH = 2  # for each instance of the first fit, between these numbers
 RIDGE_WEIGHT = 0.5  # of the ridge, in mean variances of a unit within classes
+ROUNDING = 1e-6  # of the trace of a Gram matrix in float32: what its rounding amounts to at most
 BLOCK = 4096  # instances that pass through the random layer at once
 
 
@@ -70,7 +71,8 @@ class Discriminant:
         sphere = SHRINKAGE * variance if float(variance) > 0 else torch.ones_like(variance)
         weights = _solve(deviations * np.sqrt((1 - SHRINKAGE) / max(len(labels), 1)), sphere, means)
         offsets = -(means.T * weights).sum(0) / 2
-        return cls(scales, weights.float(), offsets.float())
+        weights = weights.float().contiguous()  # as a file gives it back: sums are rounded alike
+        return cls(scales, weights, offsets.float())
 
     def score(self, views: Sequence[Tensor]) -> Tensor:
         return _join(views, self.scales) @ self.weights + self.offsets
@@ -125,6 +127,48 @@ class RandomRidge:
             products.index_add_(1, labels[rows], units.T.double())
         return replace(self, gram=gram.float(), products=products.float(), counts=counts)
 
+    def remove(self, inputs: Tensor, labels: Tensor) -> RandomRidge:
+        """The readout without these instances, which it has seen under these labels."""
+        units = self._activate(inputs).double()
+        gram = self.gram.double() - units.T @ units
+        products = self.products.double().index_add(1, labels, -units.T)
+        counts = self.counts - torch.bincount(labels, minlength=len(self.counts))
+        products = torch.where(counts > 0, products, torch.zeros_like(products))
+        return replace(
+            self, gram=gram.float(), products=products.float(), counts=counts.clamp_min(0)
+        )
+
+    def remove_class(self, label: int, inputs: Tensor) -> RandomRidge:
+        """The readout without the instances of a class, which keeps its place.
+
+        ``inputs`` are those of its instances that are still there. If they are all, the result is
+        that of never having seen them. If not, the class is taken to spread like all classes
+        together, so that the covariance within the others stays as it is.
+        """
+        count = float(self.counts[label])
+        if len(inputs) == int(count):
+            return self.remove(inputs, torch.full_like(inputs[:, 0], label, dtype=torch.int64))
+        gram, products = self.gram.double(), self.products.double().clone()
+        means = products / self.counts.double().clamp_min(1)
+        within = (gram - means @ products.T) / self.counts.sum().clamp_min(1)
+        gram = gram - count * (torch.outer(means[:, label], means[:, label]) + within)
+        products[:, label] = 0
+        counts = self.counts.clone()
+        counts[label] = 0
+        return replace(self, gram=gram.float(), products=products.float(), counts=counts)
+
+    def reassign(self, positions: Tensor, n_classes: int) -> RandomRidge:
+        """The readout after classes got new positions. Those of one position are one class.
+
+        A class of position -1 leaves. Its instances have been removed.
+        """
+        stays = positions >= 0
+        to = positions[stays]
+        products = self.products.new_zeros(len(self.products), n_classes)
+        products.index_add_(1, to, self.products[:, stays])
+        counts = self.counts.new_zeros(n_classes).index_add_(0, to, self.counts[stays])
+        return replace(self, products=products, counts=counts)
+
     @property
     def has_all_classes(self) -> bool:
         """Whether it has seen an instance of every class."""
@@ -141,7 +185,8 @@ class RandomRidge:
         counts, products = self.counts.double(), self.products.double()
         means = products / counts.clamp_min(1)
         within = (self.gram.double() - means @ products.T) / counts.sum().clamp_min(1)
-        ridge = RIDGE_WEIGHT * within.diagonal().mean()
+        rounding = ROUNDING * self.gram.trace() / counts.sum().clamp_min(1)
+        ridge = (RIDGE_WEIGHT * within.diagonal().mean()).maximum(rounding)
         within.diagonal().add_(ridge if float(ridge) > 0 else 1.0)
         weights = torch.cholesky_solve(means, torch.linalg.cholesky(within))
         offsets = torch.where(counts > 0, -(means * weights).sum(0) / 2, -torch.inf)

@@ -18,7 +18,7 @@ from cilf.core.types import Floats, Ints
 from cilf.errors import BadConfig
 from cilf.nn.batches import padded_batches
 
-MINILM = "minilm"
+MINILM, PREFIX = "minilm", "sentence:"
 TOKENS = 512  # in a batch; their number is fixed for each length, see padded_batches
 STEP = 16  # lengths are multiples of it, so that texts of like length share a batch
 LONGEST = 512  # tokens, for a model that states no limit
@@ -53,6 +53,13 @@ def _require_tokens(model: Any, source: str, purpose: str) -> None:
             f"{source!r} has no tokenizer of transformers (it has a "
             f"{type(model.tokenizer).__name__}): name a model that is a transformer of texts."
         )
+
+
+def to_name(encoder: str) -> str | None:
+    """The name of a text model that a user gives as a folder or as a name; None if it is none."""
+    if encoder.startswith(PREFIX):
+        return encoder
+    return f"{PREFIX}{encoder}" if Path(encoder).is_dir() else None
 
 
 def _source(name: str, purpose: str) -> str:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from cilf.core import Detection
 from cilf.data import Instances
 from cilf.errors import BadInput
 from cilf.workflow.findings import Findings
-from cilf.workflow.findings_writer import escape_ids, write_findings
+from cilf.workflow.findings_writer import escape_ids, hold_findings, write_findings
 from cilf.workflow.input_data import read_new
+from cilf.workflow.prediction import name_sources, settle_novelty
 from cilf.workflow.versions import load_model
 
 
@@ -28,6 +31,8 @@ def detect(
 ) -> Findings:
     """Detect what is known and what is novel in some data, and write the findings to a folder.
 
+    An instance whose label a person has given is of that class, whatever the model predicts.
+
     Args:
         model: a model folder.
         data: a folder of images or a table.
@@ -38,12 +43,50 @@ def detect(
         seen: earlier findings, whose instances are left out.
         overwrite: replace the findings that ``out`` holds.
     """
-    _require_room(Path(out), overwrite)
-    loaded = load_model(model)
-    instances = _drop_seen(read_new(data, loaded, column=column, skip_bad=skip_bad), seen, data)
-    detection = loaded.learner.detect(instances.X, n_novel)
-    about = {"model_id": loaded.id, "version": loaded.version, "data": str(data)}
-    return write_findings(Path(out), about, instances, detection)
+    place = Path(out)
+    with hold_findings(place):
+        _require_room(place, overwrite)
+        loaded = load_model(model)
+        instances = read_new(data, loaded, column=column, skip_bad=skip_bad)
+        instances = _drop_seen(instances, seen, data)
+        answers = loaded.ledger.match(instances.ids, instances.X)
+        detection = apply_answers(loaded.learner.detect(instances.X, n_novel), answers)
+        about = {"model_id": loaded.id, "version": loaded.version, "data": str(data)}
+        return write_findings(place, about, instances, detection, name_sources(answers))
+
+
+def apply_answers(detection: Detection, answers: Sequence[str | None]) -> Detection:
+    """The detection in which each instance that a person labelled is of that class.
+
+    A cluster that has no other members is left out, and the number of novel classes is smaller by
+    one.
+    """
+    is_answered = np.array([answer is not None for answer in answers], dtype=bool)
+    if not is_answered.any():
+        return detection
+    label = detection.label.astype(str).astype(object)
+    label[is_answered] = [answer for answer in answers if answer is not None]
+    left = np.unique(detection.cluster[(detection.cluster >= 0) & ~is_answered])
+    cluster = np.full_like(detection.cluster, -1)
+    is_novel = np.isin(detection.cluster, left) & ~is_answered
+    cluster[is_novel] = np.searchsorted(left, detection.cluster[is_novel])
+    return replace(
+        detection,
+        label=label.astype(str),
+        cluster=cluster,
+        n_novel=len(left),
+        novelty_p=settle_novelty(detection.novelty_p, answers),
+        count_probability=_shift_counts(detection.count_probability, detection.n_novel - len(left)),
+    )
+
+
+def _shift_counts(probability: Mapping[int, float], n_fewer: int) -> dict[int, float]:
+    """The probability of each number of novel classes, if so many of them are known."""
+    shifted: dict[int, float] = {}
+    for n_novel, share in probability.items():
+        n_left = max(0, n_novel - n_fewer)
+        shifted[n_left] = shifted.get(n_left, 0.0) + share
+    return shifted
 
 
 def _drop_seen(instances: Instances, seen: Sequence[str | Path], data: str | Path) -> Instances:

@@ -3,7 +3,8 @@
 ::
 
     FINDINGS/
-      findings.csv      identity, label, novelty, novelty_p, cluster, name: one line an instance
+      findings.csv      identity, label, source, novelty, novelty_p, cluster, name: one line an
+                        instance
       clusters.csv      one line for each cluster; its name applies to all its members
       cluster-1.png     typical members of a cluster (cluster-1.txt if they are texts)
       instances.npz     the instances themselves, so that a model can be updated from here
@@ -30,6 +31,7 @@ from cilf.core.types import Array, Floats, Ints
 from cilf.errors import BadInput
 
 FORMAT = 3
+PERSON, MODEL = "person", "model"  # sources of a label
 HEAD, ROWS, CLUSTERS, KEPT = "findings.json", "findings.csv", "clusters.csv", "instances.npz"
 
 
@@ -42,6 +44,7 @@ class Assignments:
     novelty: Floats  # (n,)
     novelty_p: Floats  # (n,)
     cluster: Ints  # (n,) -1 if known, else the cluster, from 0
+    source: Array  # (n,) "person" if a person gave the label, else "model"
 
     @property
     def known_counts(self) -> dict[str, int]:
@@ -105,7 +108,9 @@ class Findings:
     def assignments(self) -> Assignments:
         """The class or cluster of each instance."""
         names = ("ids", "label", "novelty", "novelty_p", "cluster")
-        return Assignments(**{name: self._arrays[name] for name in names})
+        kept = {name: self._arrays[name] for name in names}
+        model = np.full(len(kept["ids"]), MODEL)  # the only source in findings of an earlier cilf
+        return Assignments(**kept, source=self._arrays.get("source", model))
 
     @property
     def count_probability(self) -> dict[int, float]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import shutil
-import time
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,16 @@ from typing import Any
 import numpy as np
 
 from cilf.core import Detection
-from cilf.core.files import explain_write_errors, make_folder, put_folder, replace_file
+from cilf.core.files import (
+    PENDING,
+    explain_write_errors,
+    make_folder,
+    put_folder,
+    replace_file,
+    restore_folder,
+    swap_folders,
+)
+from cilf.core.locks import hold_lock
 from cilf.core.notices import warn_once
 from cilf.core.progress import report
 from cilf.core.types import Array, Floats, Ints
@@ -32,6 +40,7 @@ from cilf.workflow.findings import (
     FORMAT,
     HEAD,
     KEPT,
+    MODEL,
     ROWS,
     Assignments,
     Findings,
@@ -39,35 +48,54 @@ from cilf.workflow.findings import (
     sheet_name,
 )
 
-COLUMNS = ("identity", "label", "novelty", "novelty_p", "cluster", "name")
+COLUMNS = ("identity", "label", "source", "novelty", "novelty_p", "cluster", "name")
 CLUSTER_COLUMNS = ("cluster", "instances", "looks_like", "sheet", "name")
 MOST_SHOWN = 40  # members of a cluster on its sheet
 SHEET_SIDE = 96  # pixels of an image on a sheet
-STALE_SECONDS = 24 * 3600  # age of an unfinished folder that nobody writes to any more
+
+
+@contextmanager
+def hold_findings(out: Path) -> Iterator[None]:
+    """Keep other commands from writing findings to a folder inside the block."""
+    make_folder(out.parent)
+    with hold_lock(out.with_name(f".{out.name}.lock"), out, remove=True):
+        pending = _name_pending(out)
+        restore_folder(pending, out)
+        shutil.rmtree(pending, ignore_errors=True)  # of a command that was killed
+        yield
+
+
+def _name_pending(out: Path) -> Path:
+    return out.with_name(f".{out.name}{PENDING}")
 
 
 def write_findings(
-    out: Path, about: dict[str, Any], instances: Instances, detection: Detection
+    out: Path,
+    about: dict[str, Any],
+    instances: Instances,
+    detection: Detection,
+    source: Array | None = None,
 ) -> Findings:
-    """Write a findings folder, which appears whole or not at all."""
+    """Write a findings folder, which appears whole or not at all; call it in ``hold_findings``.
+
+    ``source`` says who gave the label of each instance; None is the model in all cases.
+    """
     assignments = Assignments(
         ids=escape_ids(instances.ids),
         label=detection.label.astype(str),
         novelty=detection.novelty.astype(np.float32),
         novelty_p=detection.novelty_p.astype(np.float32),
         cluster=detection.cluster.astype(np.int64),
+        source=np.full(len(instances), MODEL) if source is None else source,
     )
-    make_folder(out.parent)
-    _remove_stale(out)
-    pending = out.with_name(f".{out.name}.{os.getpid()}.pending")
-    shutil.rmtree(pending, ignore_errors=True)
+    pending = _name_pending(out)
     try:
         with explain_write_errors(out):
             pending.mkdir()
             _fill(pending, about, instances, detection, assignments)
             _replace(pending, out)
     finally:
-        shutil.rmtree(pending, ignore_errors=True)  # exists only if something went wrong
+        shutil.rmtree(pending, ignore_errors=True)  # the former folder, or an unfinished one
     return Findings(out)
 
 
@@ -102,21 +130,11 @@ def _fill(
     replace_file(folder / HEAD, json.dumps(head, indent=1).encode())
 
 
-def _remove_stale(out: Path) -> None:
-    """Remove the unfinished folders of processes that were killed."""
-    for left in out.parent.glob(f".{out.name}.*.pending"):
-        if time.time() - left.stat().st_mtime > STALE_SECONDS:
-            shutil.rmtree(left, ignore_errors=True)
-
-
 def _replace(pending: Path, out: Path) -> None:
-    if not out.exists():
+    if out.exists():
+        swap_folders(pending, out)
+    else:
         put_folder(pending, out)
-        return
-    old = pending.with_suffix(".replaced")
-    out.rename(old)
-    put_folder(pending, out)
-    shutil.rmtree(old)
 
 
 def _pack(assignments: Assignments, X: Array, embedding: Floats) -> bytes:
@@ -147,7 +165,8 @@ def _list_rows(assignments: Assignments) -> Iterator[tuple[str, ...]]:
         label = "" if new else str(assignments.label[row])
         cluster = str(assignments.cluster[row] + 1) if new else ""
         scores = (f"{each[row]:.4g}" for each in (assignments.novelty, assignments.novelty_p))
-        yield str(assignments.ids[row]), label, *scores, cluster, ""
+        source = str(assignments.source[row])
+        yield str(assignments.ids[row]), label, source, *scores, cluster, ""
 
 
 def _describe_cluster(folder: Path, assignments: Assignments, cluster: int) -> tuple[str, ...]:

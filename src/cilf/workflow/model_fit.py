@@ -11,11 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from cilf.core.names import require_distinct
 from cilf.core.types import Array
+from cilf.data import Dataset
 from cilf.errors import BadInput
 from cilf.learners import make
 from cilf.workflow.comparison import Score
 from cilf.workflow.input_data import read_labelled
+from cilf.workflow.ledger import LabelledInstances
 from cilf.workflow.prediction import count_labels
 from cilf.workflow.versions import FIT, Event, ModelFolder
 
@@ -67,11 +70,14 @@ def fit(
     _require_new(model, again)
     made = make(learner, **(parameters or {}))
     dataset = read_labelled(data, loading or {})
+    if dataset.train.y.dtype.kind == "U":
+        require_distinct(dataset.train.y.tolist())
     made.fit(*dataset.train)
     predicted = made.predict(dataset.test.X)
     accuracy = _score_classes(dataset.test.y, predicted)
     about = {
         "data": str(data),
+        "loading": dict(loading or {}),
         "learner": made.name,
         "n_labels": len(dataset.train),
         "labels": count_labels(dataset.train.y.tolist()),
@@ -82,10 +88,15 @@ def fit(
     }
     with model.lock():
         _require_new(model, again)
-        labels = dict(zip(dataset.train.ids.tolist(), dataset.train.y.tolist(), strict=True))
-        event = model.add(made, FIT, about, labels)
+        event = model.add(made, FIT, about, label_training_data(dataset))
     confusion = _count_confusion(dataset.test.y, predicted)
     return FitResult(event, len(dataset.train), accuracy, confusion)
+
+
+def label_training_data(dataset: Dataset) -> LabelledInstances:
+    """The training instances of a data set with their labels."""
+    ids = [str(identity) for identity in dataset.train.ids.tolist()]
+    return LabelledInstances(dataset.train.X, ids, dataset.train.y.tolist())
 
 
 def _require_new(model: ModelFolder, again: bool) -> None:

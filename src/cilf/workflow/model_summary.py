@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from cilf.learners import Learner
-from cilf.workflow.versions import Event, ModelFolder
+from cilf.learners.editable import EditableLearner
+from cilf.workflow.ledger import Ledger
+from cilf.workflow.versions import FORGET, Event, ModelFolder
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,21 @@ class KnownClass:
 
 
 @dataclass(frozen=True)
+class ForgottenClass:
+    """A class that a version has forgotten, and earlier ones still hold.
+
+    Attributes:
+        label: its name when it was forgotten.
+        version: the version that forgot it.
+        held_by: the earlier versions that hold it, maybe under a former name.
+    """
+
+    label: str
+    version: int
+    held_by: list[int]
+
+
+@dataclass(frozen=True)
 class ModelSummary:
     """The classes, sizes and history of a model."""
 
@@ -42,6 +59,8 @@ class ModelSummary:
     sizes: dict[int, int]  # version -> bytes
     frozen_network: str | None
     compared_backbones: dict[str, float]  # H on hidden classes
+    forgotten: list[ForgottenClass]
+    is_editable: bool  # whether its classes can be merged and forgotten
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -54,6 +73,8 @@ class ModelSummary:
             "bytes": self.sizes,
             "frozen_network": self.frozen_network,
             "compared_backbones": self.compared_backbones,
+            "is_editable": self.is_editable,
+            "forgotten": [asdict(forgotten) for forgotten in self.forgotten],
         }
 
 
@@ -69,26 +90,60 @@ def describe(model: str | Path) -> ModelSummary:
         learner=learner.name,
         shape=learner.instance_shape,
         current=current,
-        classes=_summarize_classes(learner, lineage),
+        classes=_summarize_classes(learner, lineage, folder.ledger(current)),
         events=events,
         sizes={number: folder.size(number) for number in versions},
         frozen_network=learner.frozen_network,
         compared_backbones=learner.compared_backbones,
+        forgotten=_find_forgotten(folder, lineage),
+        is_editable=isinstance(learner, EditableLearner),
     )
 
 
-def _summarize_classes(learner: Learner, lineage: Sequence[Event]) -> list[KnownClass]:
+def _summarize_classes(
+    learner: Learner, lineage: Sequence[Event], ledger: Ledger
+) -> list[KnownClass]:
     kept = learner.remembered()
     n_kept = Counter() if kept is None else Counter(kept.y.tolist())
-    n_labels: Counter[str] = Counter()
-    since: dict[str, int] = {}
-    for event in lineage:
-        names = event.about.get("renamed", {})
-        n_labels = Counter({names.get(label, label): n for label, n in n_labels.items()})
-        since = {names.get(label, label): version for label, version in since.items()}
-        n_labels.update(event.about.get("labels", {}))
-        since |= dict.fromkeys(event.about.get("new_classes", ()), event.version)
+    n_labels, since = ledger.counts, _find_first_versions(lineage)
     return [
-        KnownClass(label, since.get(label, lineage[0].version), n_labels[label], n_kept[label])
+        KnownClass(
+            label, since.get(label, lineage[0].version), n_labels.get(label, 0), n_kept[label]
+        )
         for label in learner.classes_.tolist()
     ]
+
+
+def _find_first_versions(lineage: Sequence[Event]) -> dict[str, int]:
+    """The version that learned each class first."""
+    since: dict[str, int] = {}
+    for event in lineage:
+        names = event.present_names
+        moved: dict[str, int] = {}
+        for label, version in since.items():
+            name = names.get(label, label)
+            moved[name] = min(version, moved.get(name, version))
+        since = moved | dict.fromkeys(event.about.get("new_classes", ()), event.version)
+        since = {label: version for label, version in since.items() if label not in event.forgotten}
+    return since
+
+
+def _find_forgotten(folder: ModelFolder, lineage: Sequence[Event]) -> list[ForgottenClass]:
+    return [
+        ForgottenClass(label, event.version, _find_holders(folder, event.before, label))
+        for event in lineage
+        if event.event == FORGET
+        for label in event.forgotten
+    ]
+
+
+def _find_holders(folder: ModelFolder, number: int | None, label: str) -> list[int]:
+    """The version that had a class last, and those before it that have the class."""
+    holders, names = [], {label}
+    for event in reversed(folder.lineage(number)):
+        names &= set(folder.classes(event.version))
+        if not names:
+            break
+        holders.append(event.version)
+        names |= {old for old, new in event.present_names.items() if new in names}
+    return holders[::-1]

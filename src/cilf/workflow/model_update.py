@@ -13,10 +13,10 @@ import numpy as np
 from cilf.core import validation
 from cilf.core.names import check_names, normalize_name
 from cilf.core.notices import warn_once
-from cilf.core.types import Array
 from cilf.data import Instances
 from cilf.errors import BadInput
 from cilf.learners import Learner
+from cilf.learners.editable import EditableLearner
 from cilf.workflow.comparison import (
     ClassChange,
     explain_refusal,
@@ -24,9 +24,24 @@ from cilf.workflow.comparison import (
     select_losses,
     update_and_compare,
 )
+from cilf.workflow.corrections import (
+    Corrections,
+    find_corrections,
+    forget_empty_classes,
+    take_back,
+)
 from cilf.workflow.findings import Findings
+from cilf.workflow.ledger import Answer, LabelledInstances, Ledger, hash_instances, select_rows
 from cilf.workflow.prediction import count_labels
-from cilf.workflow.versions import UPDATE, Event, ModelFolder, combine_renames
+from cilf.workflow.versions import (
+    CORRECTED,
+    FORGOTTEN,
+    RENAMED,
+    UPDATE,
+    Event,
+    ModelFolder,
+    combine_renames,
+)
 
 TOLERANCE = 0.05  # accuracy that known classes may lose on average
 MOST_LISTED = 3
@@ -41,6 +56,7 @@ class UpdateResult:
     Attributes:
         event: the log entry of the new version; None if the update was refused.
         n_labels: the number of labels that were learned.
+        n_corrected: the number of instances that had another label before.
         new_classes: the classes that the model did not know before.
         changes: what the update does to each class, the known classes first.
     """
@@ -49,6 +65,7 @@ class UpdateResult:
     n_labels: int
     new_classes: list[str]
     changes: list[ClassChange]
+    n_corrected: int = 0
 
     @property
     def loss(self) -> float:
@@ -59,6 +76,7 @@ class UpdateResult:
         return {
             "version": self.event and self.event.version,
             "n_labels": self.n_labels,
+            "n_corrected": self.n_corrected,
             "new_classes": self.new_classes,
             "loss": None if math.isnan(self.loss) else self.loss,
             "classes": [change.to_json() for change in self.changes],
@@ -86,6 +104,8 @@ def update(
 ) -> UpdateResult:
     """Update a model with labels; the new version becomes the current one.
 
+    A label replaces an earlier one of the same instance. See :mod:`cilf.workflow.corrections`.
+
     Args:
         model: a model folder.
         data: findings of this model, or instances of one's own.
@@ -103,27 +123,79 @@ def update(
         _require_same_model(folder, data)
     with folder.lock():
         learner = folder.learner()
-        renames = _rename_classes(learner, renames or {})
-        former = combine_renames(folder.former_names(), renames)
-        named = _use_present_names(_check_labels(labels), former)
-        check_names(named.values(), learner.classes_.tolist())
-        if isinstance(data, Findings):
-            named = _drop_learned(folder, data, named, former)
-        X, learned = _select(data, named)
-        result = _learn(learner, X, np.array(list(learned.values()), dtype=str))
+        given = _rename_classes(learner, renames or {})
+        former = combine_renames(folder.former_names(), given)
+        names = _use_present_names(_check_labels(labels), former)
+        check_names(names.values(), learner.classes_.tolist())
+        ledger, named = folder.ledger(), _select(data, names)
+        ledger.rename(given)
+        _complete_answers(folder, ledger, data, named)
+        found = find_corrections(ledger, named, learner)
+        _require_news(folder, named, found)
+        _settle_classes(learner, ledger, found)
+        fresh = select_rows(named, found.fresh)
+        result = _learn(learner, named, fresh, found)
         forced = _check_losses(folder, result, tolerance, force)
+        forgotten = _drop_replaced(learner, ledger, fresh, found)
         about = {
             "source": str(source),
             **_origin(data),
             "n_labels": result.n_labels,
-            "labels": count_labels(learned.values()),
+            "labels": count_labels(fresh.labels),
+            "n_corrected": found.n_corrected,
             "new_classes": result.new_classes,
             "changes": [change.to_json() for change in result.changes],
             "forced": forced,
             "note": note,
         }
-        about |= {"renamed": renames} if renames else {}
-        return replace(result, event=folder.add(learner, UPDATE, about, learned))
+        edits = {RENAMED: given, CORRECTED: found.settled, FORGOTTEN: forgotten}
+        about |= {name: edit for name, edit in edits.items() if edit}
+        return replace(result, event=folder.add(learner, UPDATE, about, fresh))
+
+
+def _complete_answers(
+    folder: ModelFolder, ledger: Ledger, data: Findings | Instances, named: LabelledInstances
+) -> None:
+    """Find the instances of these findings that an earlier cilf has learned, by identity."""
+    if isinstance(data, Findings):
+        own = [event for event in folder.lineage() if event.about.get("findings") == data.id]
+        ids = [identity.strip() for identity in named.ids]
+        content_of = dict(zip(ids, hash_instances(named.X), strict=True))
+        ledger.complete(content_of, [event.version for event in own])
+
+
+def _require_news(folder: ModelFolder, named: LabelledInstances, found: Corrections) -> None:
+    if not found.changes_anything:
+        raise BadInput(
+            f"{folder.path} has learned all {len(named)} labels already: name more instances, or "
+            "go back to an earlier version first (cilf rollback)."
+        )
+    n_known = len(named) - len(found.fresh) - found.n_corrected
+    if n_known > 0:
+        warn_once(f"{n_known} labels that the model has learned already are left out")
+
+
+def _settle_classes(learner: Learner, ledger: Ledger, found: Corrections) -> None:
+    """Rename and merge the classes all of whose labels were corrected."""
+    for old, new in found.settled.items():
+        warn_once(f"all labels of {old!r} are corrected to {new!r}, which takes its place")
+    if found.renamed:
+        learner.rename(dict(found.renamed.items()))
+    if isinstance(learner, EditableLearner):
+        for old, new in found.merged.items():
+            learner.merge(new, old)
+    ledger.rename(found.settled)
+
+
+def _drop_replaced(
+    learner: Learner, ledger: Ledger, fresh: LabelledInstances, found: Corrections
+) -> list[str]:
+    """Forget the classes that lose their last label; returns them."""
+    contents = hash_instances(fresh.X)
+    told = zip(fresh.ids, contents, fresh.labels, strict=True)
+    ledger.add([Answer(*answer, version=0) for answer in told])
+    former = dict.fromkeys(answer.label for _, answer in found.replaced)
+    return forget_empty_classes(learner, ledger, list(former))
 
 
 def _rename_classes(learner: Learner, renames: Mapping[str, str]) -> dict[str, str]:
@@ -135,10 +207,17 @@ def _rename_classes(learner: Learner, renames: Mapping[str, str]) -> dict[str, s
     return names
 
 
-def _learn(learner: Learner, X: Array, y: Array) -> UpdateResult:
+def _learn(
+    learner: Learner, named: LabelledInstances, fresh: LabelledInstances, found: Corrections
+) -> UpdateResult:
+    """Take back the labels that are replaced, and learn what is new."""
+    if not len(fresh):
+        return UpdateResult(None, 0, [], [], found.n_corrected)
     n_known = len(learner.classes_)
-    changes = update_and_compare(learner, X, y)
-    return UpdateResult(None, len(y), learner.classes_.tolist()[n_known:], changes)
+    take_back(learner, named.X, found.replaced)
+    changes = update_and_compare(learner, fresh.X, np.array(fresh.labels, dtype=str))
+    new_classes = learner.classes_.tolist()[n_known:]
+    return UpdateResult(None, len(fresh), new_classes, changes, found.n_corrected)
 
 
 def _check_losses(folder: ModelFolder, result: UpdateResult, tolerance: float, force: bool) -> bool:
@@ -177,30 +256,8 @@ def _use_present_names(labels: Labels, former: Mapping[str, str]) -> dict[str, s
     return {identity: former.get(label, label) for identity, label in labels.items()}
 
 
-def _drop_learned(
-    folder: ModelFolder, findings: Findings, labels: Labels, former: Mapping[str, str]
-) -> dict[str, str]:
-    """Leave out the labels that the model has learned from these findings already."""
-    known: dict[str, str] = {}
-    for event in folder.lineage():
-        if event.about.get("findings") == findings.id:
-            past = folder.labels(event.version)
-            known |= {identity: former.get(label, label) for identity, label in past.items()}
-    fresh = {i: label for i, label in labels.items() if known.get(i.strip()) != label}
-    if not fresh:
-        raise BadInput(
-            f"{folder.path} has learned all {len(labels)} labels already: name more instances, or "
-            "go back to an earlier version first (cilf rollback)."
-        )
-    if len(fresh) < len(labels):
-        warn_once(
-            f"{len(labels) - len(fresh)} labels that the model has learned already are left out"
-        )
-    return fresh
-
-
-def _select(data: Findings | Instances, labels: Labels) -> tuple[Array, Labels]:
-    """Select the labelled instances; both results are in the order of the data."""
+def _select(data: Findings | Instances, labels: Labels) -> LabelledInstances:
+    """Select the labelled instances, in the order of the data."""
     ids = data.assignments.ids if isinstance(data, Findings) else data.ids.astype(str)
     row_of = {identity: row for row, identity in enumerate(ids.tolist())}
     unknown = [repr(identity) for identity in labels if identity not in row_of]
@@ -212,7 +269,8 @@ def _select(data: Findings | Instances, labels: Labels) -> tuple[Array, Labels]:
         )
     rows = np.array(sorted(row_of[identity] for identity in labels), dtype=np.int64)
     X = data.instances(rows) if isinstance(data, Findings) else data.X[rows]
-    return X, {identity: labels[identity] for identity in ids[rows].tolist()}
+    chosen = ids[rows].tolist()
+    return LabelledInstances(X, chosen, [labels[identity] for identity in chosen])
 
 
 def _origin(data: Findings | Instances) -> dict[str, Any]:

@@ -4,8 +4,9 @@
 
     MODEL/
       current           the number of the version in use, such as 0002
-      log.jsonl         one line for each fit, update and rollback: its time and its labels
-      versions/0001/    what ``learner.save`` wrote, and labels.csv: the labels it was trained on
+      log.jsonl         one line for each change: its time, and what it did to labels and classes
+      versions/0001/    what ``learner.save`` wrote; labels.csv, the labels that it has learned
+                        beyond those of its predecessor; instances.npz, the instances of an update
       lock              held by the command that changes the model
 
 A change writes the new version under a temporary name, renames it, adds a line to the log and then
@@ -15,7 +16,6 @@ as it should be. A log line that ``current`` does not point to does not count.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import shutil
 import uuid
@@ -27,16 +27,23 @@ from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any
 
-from cilf.core.files import PENDING, explain_write_errors, make_folder, put_folder, replace_file
-from cilf.data.spreadsheets import format_csv, read_sheet
+import numpy as np
+
+from cilf.core.files import PENDING, explain_write_errors, put_folder, replace_file
+from cilf.core.locks import hold_lock
+from cilf.core.types import Array
 from cilf.errors import BadInput
 from cilf.learners import Learner, load
 from cilf.learners.persistence import CURRENT, HEAD, VERSIONS, current_version
+from cilf.workflow.ledger import Answer, LabelledInstances, Ledger, read_answers, read_instances
 
 FORMAT = 2
-LOG, LOCK, LABELS = "log.jsonl", "lock", "labels.csv"
+LOG, LOCK, LABELS, INSTANCES = "log.jsonl", "lock", "labels.csv", "instances.npz"
 OURS = frozenset({CURRENT, VERSIONS, LOG, LOCK, CURRENT + PENDING, LOG + PENDING})
 FIT, UPDATE, ROLLBACK = "fit", "update", "rollback"
+RENAME, MERGE, FORGET, REBUILD = "rename", "merge", "forget", "rebuild"
+RENAMED, MERGED, FORGOTTEN = "renamed", "merged", "forgotten"  # what an event did to classes
+CORRECTED = "corrected"  # classes all of whose labels were corrected to another one
 
 
 @dataclass(frozen=True)
@@ -44,7 +51,7 @@ class Event:
     """A log entry: a command that made a version the current one.
 
     Attributes:
-        event: "fit", "update" or "rollback".
+        event: "fit", "update", "rename", "merge", "forget", "rebuild" or "rollback".
         version: the version that became the current one.
         before: the version that was current before; None for the first event.
         time: the time in UTC.
@@ -71,6 +78,22 @@ class Event:
     def makes_version(self) -> bool:
         """Whether the event made a new version."""
         return self.event != ROLLBACK
+
+    @property
+    def present_names(self) -> dict[str, str]:
+        """The name after the event of each class that got another one, or is part of another."""
+        corrected = dict(self.about.get(CORRECTED, {}))
+        return corrected | {old: corrected.get(new, new) for old, new in self.renames.items()}
+
+    @property
+    def renames(self) -> dict[str, str]:
+        """The classes that somebody renamed or merged into others, with their present names."""
+        return {**self.about.get(RENAMED, {}), **self.about.get(MERGED, {})}
+
+    @property
+    def forgotten(self) -> list[str]:
+        """The classes that the event removed from the model."""
+        return list(self.about.get(FORGOTTEN, ()))
 
 
 class ModelFolder:
@@ -150,7 +173,13 @@ class ModelFolder:
         """The present name of each former name of a class of the current version."""
         now: dict[str, str] = {}
         for event in self.lineage():
-            now = combine_renames(now, event.about.get("renamed", {}))
+            now = combine_renames(now, event.renames)
+            corrected = event.about.get(CORRECTED, {})
+            now = {
+                old: corrected.get(name, name)
+                for old, name in now.items()
+                if old not in corrected.values() and name not in event.forgotten
+            }
         return now
 
     def version_path(self, number: int) -> Path:
@@ -164,10 +193,35 @@ class ModelFolder:
         """Load the learner of a version; of the current one if None."""
         return load(self.version_path(self.current if number is None else number))
 
+    def classes(self, number: int) -> list[str]:
+        """The classes of a version."""
+        try:
+            head = json.loads((self.version_path(number) / HEAD).read_text(encoding="utf-8"))
+            return list(head["classes"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise self._damage_error(f"{HEAD} of version {number} cannot be read") from error
+
     def labels(self, number: int) -> dict[str, str]:
         """The labels, by identity, that a version has learned beyond those of its predecessor."""
-        rows = read_sheet(self.version_path(number) / LABELS).rows
-        return {row.cells["identity"]: row.cells["label"] for row in rows}
+        return {answer.identity: answer.label for answer in self.answers(number)}
+
+    def answers(self, number: int) -> list[Answer]:
+        """The answers of people that a version has learned beyond those of its predecessor."""
+        return read_answers(self.version_path(number) / LABELS, number)
+
+    def instances(self, number: int) -> Array | None:
+        """The instances of ``answers``, in their order; None if the version keeps none."""
+        path = self.version_path(number) / INSTANCES
+        return read_instances(path) if path.is_file() else None
+
+    def ledger(self, number: int | None = None) -> Ledger:
+        """The answers that stand in a version; in the current one if None."""
+        ledger = Ledger()
+        for event in self.lineage(number):
+            ledger.rename(event.present_names)
+            ledger.add(self.answers(event.version))
+            ledger.forget(event.forgotten)
+        return ledger
 
     # ------------------------------------------------------------- changes
 
@@ -175,29 +229,32 @@ class ModelFolder:
     def lock(self) -> Iterator[None]:
         """Keep other commands from changing the model inside the block."""
         self.require_room()
-        make_folder(self.path)
-        with explain_write_errors(self.path):
-            file = (self.path / LOCK).open("a")
-        with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise BadInput(
-                    f"another command is changing {self.path}: wait until it is done."
-                ) from None
+        with hold_lock(self.path / LOCK, self.path):
             self._remove_unfinished()
             yield
 
     def add(
-        self, learner: Learner, event: str, about: Mapping[str, Any], labels: Mapping[str, str]
+        self,
+        learner: Learner,
+        event: str,
+        about: Mapping[str, Any],
+        labelled: LabelledInstances | None = None,
     ) -> Event:
-        """Add a learner as the next version and make it current; call it inside ``lock``."""
+        """Add a learner as the next version and make it current; call it inside ``lock``.
+
+        ``labelled`` are the instances that the version has learned beyond its predecessor. Those of
+        an update are kept. Those of a fit can be read again from the data.
+        """
         events = self.events() if self.exists() else []
         number = 1 + max((past.version for past in events), default=0)
         pending = self.path / VERSIONS / f"{number:04d}{PENDING}"
         with explain_write_errors(self.path):
             learner.save(pending)
-            replace_file(pending / LABELS, format_csv(("identity", "label"), labels.items()))
+            if labelled is None:
+                labelled = LabelledInstances(np.empty((0, 1), dtype=np.uint8), [], [])
+            replace_file(pending / LABELS, labelled.format_labels())
+            if event == UPDATE:
+                replace_file(pending / INSTANCES, labelled.pack())
             put_folder(pending, self.version_path(number))
         own: dict[str, Any] = {}
         if event == FIT:
@@ -296,12 +353,14 @@ class LoadedModel:
         id: the identifier of the model; "" if it has no versions.
         version: the number of the version; None if there are none.
         columns: the columns of the table that it was fitted on; none if it was no table.
+        ledger: the labels that people gave to instances.
     """
 
     learner: Learner
     id: str = ""
     version: int | None = None
     columns: tuple[str, ...] = ()
+    ledger: Ledger = field(default_factory=Ledger)
 
 
 def load_model(path: str | Path) -> LoadedModel:
@@ -311,4 +370,4 @@ def load_model(path: str | Path) -> LoadedModel:
     model = ModelFolder.open(path)
     number = model.current
     columns = tuple(model.lineage(number)[0].about.get("columns", ()))
-    return LoadedModel(model.learner(number), model.id, number, columns)
+    return LoadedModel(model.learner(number), model.id, number, columns, model.ledger(number))

@@ -23,6 +23,7 @@ from cilf.learners.cilf.backbone_choice import (
 )
 from cilf.nn import image_models
 from cilf.nn.pretrained import Extractor
+from cilf.nn.training import Training
 
 ENCODER = "efficientnet-lite2"
 SIDE, N_CLASSES, N_EACH = 16, 6, 18
@@ -288,3 +289,14 @@ def test_recovery_is_the_harmonic_accuracy_of_the_evaluation() -> None:
 def test_of_equally_good_backbones_the_first_is_taken() -> None:
     assert choose({"convnet": 0.5, ENCODER: 0.5}) == "convnet"
     assert choose({ENCODER: 0.5, "convnet": 0.5}) == ENCODER
+
+
+def test_a_trial_that_diverges_leaves_the_choice_to_the_others(
+    encoder: Callable[[Extract], list[int]],
+) -> None:
+    encoder(columns)
+    X, y = bars()
+    learner = quick(training=Training(learning_rate=1e30, clip=1e30))
+    compared = backbone_choice.compare(learner, X, np.unique(y, return_inverse=True)[1], ENCODER)
+    assert set(compared) == {ENCODER, backbone_choice.SCRATCH}
+    assert compared[backbone_choice.SCRATCH] == 0.0

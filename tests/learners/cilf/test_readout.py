@@ -146,3 +146,11 @@ def test_an_older_ridge_is_left_out_or_refused(decides: str) -> None:
 def test_a_readout_that_is_none_is_refused() -> None:
     with pytest.raises(BadConfig, match="unknown readout 'svm'"):
         CILF(readout="svm").fit(*task(range(3), 30))
+
+
+def test_prototypes_decide_while_ridge_has_not_seen_a_class() -> None:
+    """Ridge starts with an update, and no memory shows it the classes of the fit."""
+    learner = CILF(readout="lda", memory_size=0, **QUICK).fit(*task(range(3), 30))
+    learner.set_params(readout="ridge").update(*task(range(3, 4), 20))
+    X, y = task(range(3), 20, seed=1)
+    assert (learner.predict(X) == y).mean() > 0.5

@@ -57,6 +57,17 @@ def test_kernel_features_of_all_landmarks_have_the_kernel_as_products(window: Te
     assert torch.allclose(features @ features.T, torch.exp(-squares / squares.median()), atol=1e-3)
 
 
+@pytest.mark.parametrize("far", [1e3, 1e5])
+def test_kernel_features_bear_points_far_from_the_origin(window: Tensor, far: float) -> None:
+    """One outlier among the labelled instances moves the origin that far from all others."""
+    offset = torch.full((1, 2), far)
+    grid = (window * 16).round() / 16  # adding the offset rounds nothing
+    near, moved = (kernel_features(x, torch.Generator()) for x in (grid, grid + offset))
+    assert torch.allclose(moved @ moved.T, near @ near.T, atol=1e-3)
+    with_outliers = kernel_features(torch.cat([grid + offset, -offset]), torch.Generator())
+    assert bool(torch.isfinite(with_outliers).all())
+
+
 def test_few_landmarks_come_close(
     window: Tensor, labelled: Labelled, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ from cilf.core import Detection, progress
 from cilf.core.notices import warn_once
 from cilf.core.random import generator
 from cilf.core.types import Array, Ints
+from cilf.errors import CilfError
 from cilf.learners.base import Learner
 from cilf.learners.cilf.readout import LDA
 from cilf.nn.pretrained import is_frozen
@@ -114,8 +115,12 @@ def _try(learner: Learner, backbone: str, X: Array, y: Ints, split: Split) -> fl
     trial = type(learner)(**learner.get_params(deep=False))
     trial.set_params(backbone=backbone, epochs=int(np.ceil(EPOCHS_SHARE * epochs)), readout=LDA)
     rows = split.some if is_frozen(backbone) else split.all
-    trial.fit(X[rows], y[rows])
-    found = trial.detect(X[split.window], n_novel=len(split.hidden))
+    try:
+        trial.fit(X[rows], y[rows])
+        found = trial.detect(X[split.window], n_novel=len(split.hidden))
+    except CilfError as error:  # such as training that diverges; the other one may do better
+        warn_once(f"backbone {backbone!r} found nothing in a trial: {error}")
+        return 0.0
     return measure_recovery(found, y[split.window], split.hidden)
 
 

@@ -165,3 +165,29 @@ def choose_prototypes(centres: list[Tensor], anneal: Tensor, loss: Loss) -> list
             "training.clip."
         )
     return centres
+
+
+def move_centres(old: list[Tensor], views: list[Tensor], y: Tensor, n_classes: int) -> list[Tensor]:
+    """The new centre of each class in each view. A class without instances keeps its centre."""
+    counts = torch.bincount(y, minlength=n_classes)
+    pairs = zip(old, locate_classes(views, y, n_classes), strict=True)
+    return [anneal(add_classes(before, now), now, counts, 0.0) for before, now in pairs]
+
+
+def add_classes(old: Tensor, new: Tensor) -> Tensor:
+    """The old centres, and the new ones of classes that had none."""
+    return torch.cat([old, new[len(old) :]])
+
+
+def merge_centres(
+    old: list[Tensor], sizes: Tensor, positions: Tensor, n_classes: int
+) -> list[Tensor]:
+    """The centres after classes got new positions; -1 leaves.
+
+    Classes of one position have their mean, in which each counts by its size.
+    """
+    stays = positions >= 0
+    to, weights = positions[stays], sizes[stays].to(old[0]).clamp_min(1)[:, None]
+    totals = weights.new_zeros(n_classes, 1).index_add(0, to, weights)
+    sums = [c.new_zeros(n_classes, c.shape[1]).index_add(0, to, c[stays] * weights) for c in old]
+    return [each / totals for each in sums]

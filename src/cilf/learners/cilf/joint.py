@@ -91,6 +91,15 @@ class Joint(CILF):
         super()._train(network, known, rng, epochs=epochs, even=even)
         self._everything = known
 
+    def _reassign_classes(self, positions: Ints, n_classes: int) -> None:
+        super()._reassign_classes(positions, n_classes)
+        self._everything = self._everything.reassign(positions)
+
+    def _retract(self, X: Array, y: Ints) -> None:
+        super()._retract(X, y)
+        found = self._everything.find(X, y)
+        self._everything = self._everything.without(row for row in found if row is not None)
+
     def _start(self) -> tuple[Network, int]:
         """The network that an update starts from, and the epochs that it trains."""
         if self.warm_start:

@@ -16,13 +16,21 @@ from cilf.core.notices import warn_once
 from cilf.core.parameters import Part, inherit_descriptions
 from cilf.core.random import derive_seed, generator
 from cilf.core.types import Array, Floats, Ints
-from cilf.learners.base import Arrays, Learner
+from cilf.learners.base import Arrays
 from cilf.learners.cilf import backbone_choice
 from cilf.learners.cilf.curriculum import CurriculumDetector
 from cilf.learners.cilf.detect import Detector, DetectorResult, Model
-from cilf.learners.cilf.embedding import Embedding, Labelled, Loss, fit_embedding
+from cilf.learners.cilf.embedding import (
+    Embedding,
+    Labelled,
+    Loss,
+    fit_embedding,
+    merge_centres,
+    move_centres,
+)
 from cilf.learners.cilf.readout import AUTO, PROTOTYPE, READOUTS, Readouts, learn_readouts
 from cilf.learners.cilf.update import update_embedding
+from cilf.learners.editable import LEAVES, EditableLearner
 from cilf.nn import pretrained
 from cilf.nn.backbones import Factory
 from cilf.nn.memory import Memory, set_aside
@@ -44,7 +52,7 @@ from cilf.nn.persistence import (
 )
 from cilf.nn.readouts import RandomRidge
 from cilf.nn.training import Training
-from cilf.nn.views import VIEWS
+from cilf.nn.views import VIEWS, view_inputs
 
 if TYPE_CHECKING:
     from cilf.learners.cilf.paper import CILFPaper
@@ -55,7 +63,7 @@ NETWORK, PATCHES = "network", "patches"  # the names of their arrays in a file
 
 @inherit_descriptions
 @dataclass(kw_only=True, repr=False, eq=False)
-class CILF(Learner):
+class CILF(EditableLearner):
     """Adaptive embedding with prototypes, clustering of windows and a replayed memory.
 
     ``fit`` trains an embedding in which every class gathers around its prototype (Algorithm 1).
@@ -233,6 +241,47 @@ class CILF(Learner):
         self._calibration = self._calibration.combine(X[aside], y[aside])
         ridge = self._readouts.ridge
         self._learn_readouts(pool if ridge is None else new, ridge)
+
+    def _reassign_classes(self, positions: Ints, n_classes: int) -> None:
+        ridge = self._readouts.ridge
+        to = torch.from_numpy(positions).to(self._network.device)
+        if ridge is not None:
+            for label in np.flatnonzero(positions == LEAVES).tolist():
+                kept = self._memory.rows(np.flatnonzero(self._memory.y == label))
+                ridge = ridge.remove_class(label, self._inputs(kept))
+            sizes, ridge = ridge.counts, ridge.reassign(to, n_classes)
+        else:
+            labels = torch.from_numpy(self._memory.y).to(self._network.device)
+            sizes = torch.bincount(labels, minlength=len(positions))
+        self._centres = merge_centres(self._centres, sizes, to, n_classes)
+        self._memory = self._memory.reassign(positions)
+        self._calibration = self._calibration.reassign(positions)
+        self._learn_readouts_again(ridge)
+
+    def _retract(self, X: Array, y: Ints) -> None:
+        held_out, remembered = self._calibration.find(X, y), self._memory.find(X, y)
+        is_trained = np.array([row is None for row in held_out])
+        ridge, trained = self._readouts.ridge, Memory(X[is_trained], y[is_trained])
+        if ridge is not None and len(trained):
+            labels = torch.from_numpy(trained.y).to(self._network.device)
+            ridge = ridge.remove(self._inputs(trained), labels)
+        self._calibration = self._calibration.without(row for row in held_out if row is not None)
+        pairs = zip(remembered, is_trained, strict=True)
+        self._memory = self._memory.without(row for row, own in pairs if own and row is not None)
+        concerned = self._memory.rows(np.flatnonzero(np.isin(self._memory.y, y)))
+        if len(concerned):
+            x, labels = self._to_tensors(concerned, self._network)
+            views = self._embedding().views(x)
+            self._centres = move_centres(self._centres, views, labels, len(self._classes))
+        self._learn_readouts_again(ridge)
+
+    def _learn_readouts_again(self, ridge: RandomRidge | None) -> None:
+        """Learn the readouts from what is kept, with a ridge that has seen all of it."""
+        self._learn_readouts(Memory.empty(self._memory.X) if ridge else self._memory, ridge)
+
+    def _inputs(self, kept: Memory) -> Tensor:
+        x = self._to_tensors(kept, self._network).x
+        return view_inputs(self._network.scale, self._patches, x)
 
     def _predict(self, X: Array) -> Ints:
         return self._readouts.label(self._embedding().views(as_tensor(X, self._network.device)))

@@ -83,7 +83,7 @@ def learn_readouts(
 
     ``unseen`` are the labelled instances that ``ridge`` has not seen. LDA has its covariance from
     the memory, and decides alone if nothing is held out. Ridge has no part while there is a class
-    that it has not seen.
+    that it has not seen. If it alone is wanted, the prototypes then decide.
     """
     known: dict[str, Readout] = {PROTOTYPE: NearestPrototype(embedding.prototypes)}
     if wanted in (AUTO, LDA):
@@ -94,7 +94,8 @@ def learn_readouts(
         start = RandomRidge.start(inputs, rng) if ridge is None else ridge
         known[RIDGE] = start.add(inputs, unseen.y, len(embedding.prototypes))
     if wanted != AUTO:
-        return Readouts(known, {wanted: 1.0})
+        misses_class = wanted == RIDGE and not _sees_all(known[RIDGE])
+        return Readouts(known, {PROTOTYPE if misses_class else wanted: 1.0})
     if len(held_out.y) == 0:
         return Readouts(known, {LDA: 1.0})
     names = [name for name in READOUTS if name != RIDGE or _sees_all(known[RIDGE])]

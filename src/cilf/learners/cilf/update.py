@@ -12,12 +12,13 @@ from cilf.learners.cilf.embedding import (
     Embedding,
     Labelled,
     Loss,
+    add_classes,
     choose_prototypes,
-    locate_classes,
+    move_centres,
 )
 from cilf.nn import training
 from cilf.nn.network import embed
-from cilf.nn.prototypes import anneal, class_means
+from cilf.nn.prototypes import class_means
 from cilf.nn.training import Training
 from cilf.nn.views import compute_views
 
@@ -38,7 +39,7 @@ def update_embedding(
     network = copy.deepcopy(old.network)
     generator = torch.Generator(network.device).manual_seed(seed)
     old_z = embed(network, x)
-    prototypes = _add_classes(old.prototypes, class_means(old_z, y, n_classes)[0])
+    prototypes = add_classes(old.prototypes, class_means(old_z, y, n_classes)[0])
 
     def objective(z: Tensor, rows: Tensor) -> Tensor:
         learning = loss.measure(z, y[rows], prototypes, generator, old.prototypes)
@@ -53,19 +54,5 @@ def update_embedding(
         network, x, batches, objective, settings, seed=seed, purpose="update"
     ):
         prototypes = loss.anneal(prototypes, epoch, y)
-    centres = _move_centres(old.centres, compute_views(network, old.patches, x), y, n_classes)
+    centres = move_centres(old.centres, compute_views(network, old.patches, x), y, n_classes)
     return Embedding(network, old.patches, choose_prototypes(centres, prototypes, loss))
-
-
-def _move_centres(
-    old: list[Tensor], views: list[Tensor], y: Tensor, n_classes: int
-) -> list[Tensor]:
-    """The new centre of each class in each view. A class without instances keeps its centre."""
-    counts = torch.bincount(y, minlength=n_classes)
-    pairs = zip(old, locate_classes(views, y, n_classes), strict=True)
-    return [anneal(_add_classes(before, now), now, counts, 0.0) for before, now in pairs]
-
-
-def _add_classes(old: Tensor, new: Tensor) -> Tensor:
-    """The old centres, and the new ones of classes that had none."""
-    return torch.cat([old, new[len(old) :]])

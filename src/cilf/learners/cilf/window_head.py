@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 from cilf.clustering.kmeans import Clusters
 from cilf.clustering.p_values import Labelled
-from cilf.core.distances import squared_distances
+from cilf.core.distances import exact_distances, squared_distances
 from cilf.learners.cilf.decision import NEAREST_CENTRE, Decision, Scores, assign, nearest_novel
 
 N_LANDMARKS = 512  # instances whose kernels are the features of the regression
@@ -159,7 +159,7 @@ def kernel_features(points: Tensor, generator: torch.Generator) -> Tensor:
     tensor([1.0000, 0.3700, 0.0000])
     """
     chosen = torch.randperm(len(points), generator=generator)[:N_LANDMARKS].to(points.device)
-    squares = squared_distances(points, points[chosen])
+    squares = exact_distances(points, points[chosen]).square()
     width = squares.median().clamp_min(TINY)
     kernel = torch.exp(-squares / width)
     own = kernel[chosen]

@@ -14,7 +14,8 @@ from cilf.core.notices import warn_once
 from cilf.core.parameters import inherit_descriptions
 from cilf.core.random import generator, torch_generator
 from cilf.core.types import Array, Floats, Ints
-from cilf.learners.base import Arrays, Learner
+from cilf.learners.base import Arrays
+from cilf.learners.editable import EditableLearner, require_some
 from cilf.learners.embedder import Embedder, check_features, find_frozen_network
 from cilf.learners.lacu_svm import box_qp
 from cilf.learners.lacu_svm.machine import Costs, Programme, plain_machine, signs, window_machine
@@ -27,7 +28,7 @@ KERNELS = ("linear", "poly", "rbf")
 
 @inherit_descriptions
 @dataclass(kw_only=True, repr=False, eq=False)
-class LACUSVM(Learner):
+class LACUSVM(EditableLearner):
     """Support vector machines on labelled data and the window. Instances that all reject are novel.
 
     Each class has a machine against the rest. Its cost counts labelled instances on the wrong side,
@@ -132,6 +133,18 @@ class LACUSVM(Learner):
     def _update(self, X: Array, y: Ints, n_classes: int) -> None:
         rng = generator(self.seed, "update", self._n_updates)
         self._fit_machines(self._memory.combine(X, y), n_classes, rng)
+
+    def _reassign_classes(self, positions: Ints, n_classes: int) -> None:
+        self._fit_machines_again(self._memory.reassign(positions), n_classes)
+
+    def _retract(self, X: Array, y: Ints) -> None:
+        found = self._memory.find(X, y)
+        left = self._memory.without(row for row in found if row is not None)
+        require_some(len(left))
+        self._fit_machines_again(left, len(self._classes))
+
+    def _fit_machines_again(self, memory: Memory, n_classes: int) -> None:
+        self._fit_machines(memory, n_classes, generator(self.seed, "edit", self._n_updates))
 
     def _fit_machines(self, labelled: Memory, n_classes: int, rng: np.random.Generator) -> None:
         """Fit the machines of ``predict`` to the memory."""
