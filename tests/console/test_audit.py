@@ -57,6 +57,19 @@ def test_log_ins_are_logged(console: Console) -> None:
     assert "secret" not in log
 
 
+def test_windows_that_are_renamed_archived_or_deleted_are_logged(
+    client: TestClient, store: Store
+) -> None:
+    client.put("/api/windows/1/name", json={"name": "second"}).raise_for_status()
+    client.put("/api/windows/1/archived", json={"archived": True}).raise_for_status()
+    client.post("/api/windows/1/delete", json={}).raise_for_status()
+    assert [(row.action, dict(row.about)) for row in store.audit()] == [
+        ("rename window", {"old": "first", "new": "second"}),
+        ("archive window", {}),
+        ("delete window", {"name": "second"}),
+    ]
+
+
 def test_jobs_are_logged(console: Console, store: Store) -> None:
     store.add_job("update", 1, person="Ann")
     (row,) = store.audit()

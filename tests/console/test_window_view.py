@@ -116,6 +116,9 @@ def test_the_history_of_an_instance(console: Console) -> None:
         ("somebody", "undid name", True),
     ]
     assert len(window_view.inspect_instance(console, 1, 31)["history"]) == 2
+    act(console, 1, "review", rows=[0])
+    (line,) = window_view.inspect_instance(console, 1, 0)["history"]
+    assert line["sentence"] == "asked for a second opinion on 1"
 
 
 def test_second_opinions_agree_or_not(console: Console) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from cilf.console.classes import Classes
+from cilf.console.detections import find_start
 from cilf.console.gallery import TEXTS, Exemplars, Gallery, choose_exemplars
 from cilf.console.import_export import LabelRow
 from cilf.console.member_order import EVERYTHING, FILTERS, SORTS, TYPICAL, MemberView
@@ -194,14 +195,17 @@ def inspect_instance(console: Console, window: int, row: int) -> dict[str, Any]:
 
 
 def trace_instance(opened: OpenWindow, row: int) -> list[dict[str, Any]]:
-    """The changes that concern an instance, the first one first."""
+    """The changes that concern an instance since it was detected, the first one first."""
     with opened.lock:
         events, undone = list(opened.events), opened.undone
+    start = find_start(events, undone)  # rows of an earlier detection are other instances
     number, lines = int(opened.gallery.cluster[row]), []
     for event in events:
+        if event.seq < start:
+            continue
         patch = Patch.from_json(event.patch)
         moved = next((move for move in patch.moves if row in move.rows), None)
-        if moved is not None or number in patch.clusters:
+        if moved is not None or number in patch.clusters or row in patch.opinions:
             lines.append(
                 {
                     "sentence": describe_event(event.verb, event.about),
