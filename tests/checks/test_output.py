@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from cilf.checks import CHECKS, CheckFailed
 from cilf.nn.memory import Memory
@@ -105,6 +106,35 @@ class RanksInTheWindow(Toy):
         return ((1 + order) / (1 + len(X))).astype(np.float32)
 
 
+class Scores(Toy):
+    """Gives scores, and holds out what it was fitted on."""
+
+    def _fit(self, X, y):
+        super()._fit(X, y)
+        self._memory = Memory(X.copy(), y)
+
+    def _memories(self):
+        return None, self._memory
+
+    def _score_classes(self, X):
+        return torch.from_numpy(-self._distances(X))
+
+
+class ScoresSomethingElse(Scores):
+    def _score_classes(self, X):
+        return super()._score_classes(X).flip(1)
+
+
+class ScoresTheFirstClasses(Scores):
+    def _score_classes(self, X):
+        return super()._score_classes(X)[:, :3]
+
+
+class IsCertainOfAll(Scores):
+    def class_probabilities(self, X):
+        return np.ones((len(X), len(self.classes_)))
+
+
 class EmbedsInDoubles(Toy):
     def embed(self, X):
         return super().embed(X).astype(np.float64)
@@ -176,10 +206,15 @@ BROKEN: dict[str, list[type[Toy]]] = {
     "predict_one_by_one": [PredictsByTheBatch],
     "embed_one_by_one": [EmbedsByTheBatch],
     "novelty_p_alone": [RanksInTheWindow],
+    "probabilities_fit_predictions": [ScoresSomethingElse, ScoresTheFirstClasses, IsCertainOfAll],
     "classes_in_order_of_arrival": [SortsItsClasses],
     "remembered_was_told": [MixesUpItsMemory, RecallsSomethingElse],
     "labels_are_names": [TakesLabelsForPositions],
 }
+
+
+def test_scores_that_fit_pass() -> None:
+    CHECKS["probabilities_fit_predictions"](Scores())
 
 
 @pytest.mark.parametrize(("name", "broken"), name_cases(BROKEN))

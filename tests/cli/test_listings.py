@@ -65,14 +65,14 @@ def test_a_stream_is_shown_as_json(run: Any) -> None:
     ("arguments", "message"),
     [
         (["data", "show", "digit"], "did you mean 'digits'? Known: digits, mnist,"),
-        (["data", "show", "./nowhere"], "nowhere is not there: give a folder or a file"),
+        (["data", "show", "./nowhere"], "there is no folder or file nowhere: give the path"),
         (
             ["data", "show", "digits", "--set", "detector.k_max=3"],
             "--set detector.k_max is a parameter of a learner",
         ),
         (["data", "show", "digits", "--out", "a.txt"], "unknown format of a figure '.txt'"),
         (["data", "show", "digits", "--size", "16"], "digits takes no options"),
-        (["run", "--data", "./nowhere"], "nowhere is not there: give a folder or a file"),
+        (["run", "--data", "./nowhere"], "there is no folder or file nowhere: give the path"),
         (["run", "--data", "digits", "--skip-bad"], "digits takes no options"),
     ],
 )

@@ -196,6 +196,24 @@ def test_json_is_the_only_thing_on_standard_output(vectors: Any) -> None:
     assert (back["model"], back["version"], back["before"]) == ("model", 1, 2)
 
 
+def test_clusters_are_split_and_merged(vectors: Any) -> None:
+    before = workflow.Findings.open("found").assignments.cluster_sizes
+    n = len(before)
+    done = vectors("split", "found", str(n), "--into", "3")
+    assert f"found: cluster {n} is split into {n}, {n + 1}, {n + 2}" in done.out
+    merged = vectors("merge-clusters", "found", str(n), str(n + 1), str(n + 2), "--json")
+    assert [cluster["instances"] for cluster in json.loads(merged.out)["clusters"]] == before
+    again = vectors("split", "found", str(n)).out
+    assert f"cluster {n} is split into {n}, {n + 1}\n" in again
+    assert "clusters 1, 2 are merged into 1" in vectors("merge-clusters", "found", "2", "1").out
+
+
+def test_the_page_of_the_findings_is_named(vectors: Any) -> None:
+    found = vectors("detect", "model", "new.csv", "--out", "later")
+    assert "every member of every cluster: later/index.html" in found.out
+    assert Path("later/index.html").is_file()
+
+
 def test_history_says_what_classes_are_called_now(vectors: Any) -> None:
     name_all("cat")
     workflow.update("model", *workflow.read_labels("found"), renames={"ant": "emmet"})
@@ -240,6 +258,21 @@ def test_predictions_go_to_a_file(vectors: Any) -> None:
     rows = rows_of(Path("out/labels.csv"))
     assert [row["identity"] for row in rows[:2]] == ["new.csv:0", "new.csv:1"]
     assert {row["label"] for row in rows} <= {"ant", "bee"}
+    assert list(rows[0]) == ["identity", "label", "novelty_p", "source"]  # no probabilities
+    again = vectors("predict", "model", "new.csv", "--out", "out/labels.csv")
+    assert (again.code, "is there already" in again.err) == (2, True)
+    net = ["--set", "epochs=3"]
+    assert vectors("fit", "known.csv", "--label", "kind", "--out", "net", *net).code == 0
+    done = vectors("predict", "net", "new.csv", "--out", "out/labels.csv", "--overwrite")
+    assert done.code == 0
+    rows = rows_of(Path("out/labels.csv"))
+    assert list(rows[0]) == [
+        "identity", "label", "confidence", "second", "novelty_p", "source",
+    ]  # fmt: skip
+    assert all(0.5 <= float(row["confidence"]) <= 1 for row in rows)
+    assert all({row["label"], row["second"]} == {"ant", "bee"} for row in rows)
+    told = json.loads(vectors("predict", "net", "new.csv", "--json").out)
+    assert list(told["predictions"][0]) == list(rows[0])
 
 
 def test_what_cannot_be_done_is_one_line_and_exit_code_2(vectors: Any) -> None:
@@ -250,14 +283,18 @@ def test_what_cannot_be_done_is_one_line_and_exit_code_2(vectors: Any) -> None:
         (("fit", "known.csv", "--out", "model", "--label", "kind"), "holds a model already"),
         (("fit", "known.csv", "--set", "stream.n_quiet=1"), "--set stream.n_quiet is for a stream"),
         (("fit", "known.csv", "--learner", "clif"), "did you mean 'cilf'"),
-        (("detect", "nowhere", "new.csv"), "nowhere is not there"),
-        (("detect", "model", "nowhere.csv"), "nowhere.csv is not there"),
+        (("detect", "nowhere", "new.csv"), "there is no folder nowhere"),
+        (("detect", "model", "nowhere.csv"), "there is no folder or file nowhere.csv"),
         (("detect", "model", "new.csv", "--out", "found"), "holds findings already"),
         (("detect", "model", ".", "--out", "here"), "lies inside the data"),
         (("update", "model", "found"), "names nothing"),
         (("update", "model", "found/wrong.csv"), "it needs 'identity' and 'label'"),
         (("update", "model", "found/unknown.csv"), "'new.csv:99' in line 2"),
         (("update", "model", "found/right.csv", "--tolerance", "2"), "tolerance is 2.0"),
+        (("split", "found", "9"), "cluster is 9: the findings in found have clusters 1 to"),
+        (("split", "found", "1", "--into", "1"), "into is 1: give a whole number of at least 2"),
+        (("merge-clusters", "found", "1"), "clusters is [1]: name at least two different ones"),
+        (("merge-clusters", "model", "1", "2"), "model holds no findings"),
         (("rollback", "model"), "the first: there is no earlier one"),
         (("model", "found"), "found is no model"),
     ]:

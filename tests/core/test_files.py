@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from cilf.core import files
-from cilf.core.files import make_folder, replace_file
+from cilf.core.files import describe_missing, make_folder, replace_file
+from cilf.core.reading import restricted_reading
 from cilf.errors import BadInput
 
 
@@ -94,3 +95,13 @@ def test_a_folder_is_put_back_after_a_kill_in_a_swap(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
     files.restore_folder(pending, place)
     assert place.is_dir()
+
+
+def test_what_is_missing_is_named_with_its_neighbour(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    near = f"{tmp_path}/photso (did you mean {tmp_path}/photos?)"
+    assert describe_missing(tmp_path / "photso") == f"there is no folder or file {near}"
+    with restricted_reading([tmp_path / "photos"]):  # names beside it are not told
+        missing = describe_missing(tmp_path / "photso", "folder")
+    assert missing == f"there is no folder {tmp_path}/photso"
+    assert describe_missing("") == "there is no folder or file without a name"

@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from cilf.data import load_dataset
 from cilf.data.folders import read_flat_folder, read_folder
 from cilf.data.images import EncodedImages, decode_dataset, decode_instances
 from cilf.data.options import Options
 from cilf.data.pixels import is_image
 from cilf.errors import BadInput
+
+from ..bursts import make_bursts, make_scenes
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -329,3 +332,27 @@ def test_class_folders_without_images_are_told(
         (tmp_path / above / name).mkdir()
     read_folder(tmp_path, Options())
     assert said(caplog) == [f"{tmp_path}: no images, hence no class, in {above}zebra"]
+
+
+@pytest.mark.parametrize("as_table", [False, True])
+def test_frames_of_one_scene_are_all_held_out_or_none(tmp_path: Path, as_table: bool) -> None:
+    frames, scene = make_bursts(make_scenes(30, seed=0), shift=0, seed=0)
+    lines = ["path,label"]
+    for row, (frame, number) in enumerate(zip(frames, scene, strict=True)):
+        name = f"{'ab'[number % 2]}/{number}-{row}.png"
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        Image.fromarray(frame).save(tmp_path / name)
+        lines.append(f"{name},{'ab'[number % 2]}")
+    (tmp_path / "list.csv").write_text("\n".join(lines))
+    data = load_dataset(tmp_path / "list.csv" if as_table else tmp_path, test_share=0.3)
+    scenes = [{i.split("/")[1].split("-")[0] for i in part.ids} for part in (data.train, data.test)]
+    assert not scenes[0] & scenes[1]
+    assert 0.2 < len(data.test) / len(frames) <= 0.3
+    again = {
+        i: X
+        for part in (data.train, data.test)
+        for X, i in zip(part.X, part.ids.tolist(), strict=True)
+    }
+    assert all(i.split("/")[0] == y for i, y in zip(data.test.ids, data.test.y, strict=True))
+    row = int(data.test.ids[0].split("-")[1].split(".")[0])
+    assert np.array_equal(again[data.test.ids[0]], frames[row])

@@ -135,7 +135,7 @@ def test_a_typo_in_a_name_is_answered_with_the_nearest() -> None:
 
 @pytest.mark.parametrize("read", [load_dataset, load_instances])
 def test_what_is_not_there_is_named(read: Callable[[Path], object], tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"nowhere is not there: give a folder or a file"):
+    with pytest.raises(BadInput, match=r"there is no folder or file .*nowhere: give the path"):
         read(tmp_path / "nowhere")
 
 

@@ -41,6 +41,8 @@ def test_a_table_reads_the_same_whoever_saved_it(tmp_path: Path, content: bytes)
 def test_lines_are_counted_as_an_editor_does(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a\n\nx\n")
     assert read_sheet(tmp_path / "t.csv").rows == [Row(3, {"a": "x"})]
+    (tmp_path / "t.csv").write_text('a\n"two\nlines"\nx\n')
+    assert [row.line for row in read_sheet(tmp_path / "t.csv").rows] == [2, 4]
 
 
 @pytest.mark.parametrize(
@@ -70,3 +72,14 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(format_csv(("identity", "name"), rows))
     assert rows_of(tmp_path / "t.csv") == [*rows[:2], ("bad \\udce9.png", "y")]
     assert format_csv(("a",), [("plain",)]) == b"a\nplain\n"
+
+
+def test_a_spreadsheet_computes_no_cell(tmp_path: Path) -> None:
+    cells = ["=1+1", "+cmd", "@x", "-a", "\t=1", "-1.5", "+2", "-", "'quoted'", "a=b"]
+    written = format_csv(("identity", "name"), [(cell, "") for cell in cells])
+    (tmp_path / "t.csv").write_bytes(written)
+    shown = [line.partition(",")[0] for line in written.decode().splitlines()[1:]]
+    escaped = ["'=1+1", "'+cmd", "'@x", "'-a", "'\t=1"]
+    assert shown == [*escaped, *cells[5:]]
+    read = [cell for cell, _ in rows_of(tmp_path / "t.csv")]
+    assert read == ["=1+1", "+cmd", "@x", "-a", "\t=1", *cells[5:]]

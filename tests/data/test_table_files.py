@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 from pathlib import Path
@@ -78,14 +79,14 @@ def test_the_key_is_another_when_the_file_is(tmp_path: Path) -> None:
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    assert "t.csv is not there: give a folder or a file" in refused(tmp_path / "t.csv")
+    assert "there is no folder or file" in refused(tmp_path / "t.csv")
     assert "holds no table: name a file with .csv, .tsv, .parquet" in refused(tmp_path)
     assert "t.xlsx has no suffix that can be read" in refused(tmp_path / "t.xlsx", "")
     assert "t.csv cannot be read (Empty CSV file): repair" in refused(tmp_path / "t.csv", "")
     assert "t.jsonl cannot be read (Empty JSON file)" in refused(tmp_path / "t.jsonl", "")
     assert "t.csv holds no rows" in refused(tmp_path / "t.csv", "a,label\n")
     message = refused(tmp_path / "t.csv", "a,label\n1,u\n1\n")
-    assert "t.csv cannot be read (CSV parse error: Expected 2 columns, got 1: 1)" in message
+    assert "t.csv cannot be read (CSV parse error: Expected 2 columns, got 1: 1, line 3)" in message
     message = refused(tmp_path / "t.jsonl", '{"a": 1}\n{"a": "x"}\n')
     assert "t.jsonl cannot be read (JSON parse error: Column(/a) changed" in message
     assert "t.parquet cannot be read (Parquet" in refused(tmp_path / "t.parquet", "no")
@@ -209,3 +210,35 @@ def test_string_views_are_texts(tmp_path: Path) -> None:
     texts = pa.array(["one", "two"] * 4, type=pa.string_view())
     pq.write_table(pa.table({"text": texts, "label": [0, 1] * 4}), path)
     assert dataset(path).train.X.dtype == object
+
+
+def test_a_long_text_does_not_hide_the_line_of_another(tmp_path: Path) -> None:
+    before = csv.field_size_limit()
+    message = refused(tmp_path / "t.csv", f"text,label\n{'long ' * 40_000},a\n,b\n")
+    assert "1 of 2 rows cannot be used: line 3 (column 'text' holds no text)" in message
+    assert csv.field_size_limit() == before
+
+
+def test_rows_are_named_by_their_lines_in_the_file(tmp_path: Path) -> None:
+    written = 'sep=;\n\ntext;label\n"two\nlines";a\n\n;b\nlast;a\n'
+    message = refused(tmp_path / "t.csv", written)
+    assert "1 of 3 rows cannot be used: line 7 (column 'text' holds no text)" in message
+    assert written.splitlines()[7 - 1] == ";b"
+    written = '{"text": "one", "label": "a"}\n\n{"text": "", "label": "b"}\n'
+    message = refused(tmp_path / "t.jsonl", written)
+    assert "1 of 2 rows cannot be used: line 3 (column 'text' holds no text)" in message
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("t.csv", "a,label\n1,u\n\n2,v,9\n", 4),
+        ("t.csv", 'a,label\n1,u\n"2,v\n', 3),
+        ("t.jsonl", '{"a": 1, "label": "u"}\n\n{"a": oops}\n', 3),
+        ("t.jsonl", '{"a": 1, "label": "u"}\n{"a": "x", "label": "u"}\n', 2),
+    ],
+)
+def test_a_row_that_does_not_parse_is_named_by_its_line(
+    tmp_path: Path, name: str, text: str, line: int
+) -> None:
+    assert f", line {line}): repair or remove it" in refused(tmp_path / name, text)

@@ -118,7 +118,7 @@ def test_instances(tmp_path: Path) -> None:
     assert found.X.tolist() == [x for x, _ in EXPECTED.values()]
     assert found.ids.tolist() == list(EXPECTED)
     path.write_text("a,b\n1,2\n,4\n")
-    with pytest.raises(BadInput, match=r"1 of 2 rows cannot be used: row t\.csv:1 \(column 'a'"):
+    with pytest.raises(BadInput, match=r"1 of 2 rows cannot be used: line 3 \(column 'a'"):
         to_instances(read_table(path), Options())
     assert to_instances(read_table(path), Options(skip_bad=True)).ids.tolist() == ["t.csv:0"]
 
@@ -166,7 +166,7 @@ def test_unlabelled_hub_rows(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     write_hub(path, [0, -1, 1, None, 1, 0])
     message = refused(path)
-    assert "2 of 6 rows cannot be used: row t.parquet:1 ('fine_label' is missing)" in message
+    assert "2 of 6 rows cannot be used: row 2 ('fine_label' is missing)" in message
     data = dataset(path, skip_bad=True)
     pixels = {name: x[0][0] for name, (x, _) in rows_of(data).items()}
     assert pixels == {f"t.parquet:{row}": 10 * row for row in (0, 2, 4, 5)}

@@ -51,16 +51,16 @@ def test_labels_of_dates_and_categories(tmp_path: Path) -> None:
 def test_missing_labels(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "t.csv"
     message = refused(path, CSV + "5,1,\n6,2,\n")
-    assert "t.csv: 2 of 6 rows cannot be used: row t.csv:4 ('label' is missing), row" in message
+    assert "t.csv: 2 of 6 rows cannot be used: line 6 ('label' is missing), line 7" in message
     assert "skip them (--skip-bad, skip_bad=True)" in message
     assert rows_of(dataset(path, skip_bad=True)) == EXPECTED
-    assert "t.csv: 2 of 6 rows are skipped: row t.csv:4 ('label' is missing)" in caplog.text
+    assert "t.csv: 2 of 6 rows are skipped: line 6 ('label' is missing)" in caplog.text
 
 
 def test_labels_that_are_no_classes(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     message = refused(path, "a,label\n1,0.5\n2,1.5\n")
-    assert "column 'label' holds 0.5 (row 0), which is no class: name the label column" in message
+    assert "column 'label' holds 0.5 (line 2), which is no class: name the label column" in message
     message = refused(path, "a,label\n1,u\n2,u\n3,u\n")
     assert "label column 'label' names 1 class in 3 training rows: at least two" in message
     unique = "".join(f"{row},name{row}\n" for row in range(21))
@@ -84,7 +84,7 @@ def test_numbers_that_are_none(
 ) -> None:
     path = tmp_path / "t.csv"
     message = refused(path, CSV + f"5,{written},u\n")
-    assert f"1 of 5 rows cannot be used: row t.csv:4 (column 'b' is {problem}): fill" in message
+    assert f"1 of 5 rows cannot be used: line 6 (column 'b' is {problem}): fill" in message
     assert rows_of(dataset(path, skip_bad=True)) == EXPECTED
     assert "1 of 5 rows are skipped" in caplog.text
 
@@ -116,9 +116,9 @@ def test_vectors(tmp_path: Path) -> None:
     broken = [{"vector": value, "label": 0} for value in ([1], None, [None, 2])]
     path.write_text("\n".join(map(json.dumps, [*lines, *broken])))
     message = refused(path)
-    assert "row t.jsonl:6 (column 'vector' holds 1 numbers, not 2)" in message
-    assert "row t.jsonl:7 (column 'vector' holds 0 numbers, not 2)" in message
-    assert "row t.jsonl:8 (column 'vector' is missing)" in message
+    assert "line 7 (column 'vector' holds 1 numbers, not 2)" in message
+    assert "line 8 (column 'vector' holds 0 numbers, not 2)" in message
+    assert "line 9 (column 'vector' is missing)" in message
     assert rows_of(dataset(path, skip_bad=True))["t.jsonl:5"] == ([5.0, 5.5], 1)
 
 
@@ -127,7 +127,7 @@ def test_fixed_size_vectors(tmp_path: Path) -> None:
     values = [[0.0, 1.0], None, [2.0, 3.0], [4.0, 5.0], [6.0, 7.0]]
     vectors = pa.array(values, pa.list_(pa.float32(), 2))
     pq.write_table(pa.table({"v": vectors, "label": [0, 1, 0, 1, 1]}), path)
-    assert "row t.parquet:1" in refused(path)
+    assert "row 2 (column" in refused(path)
     assert rows_of(dataset(path, skip_bad=True))["t.parquet:3"] == ([4.0, 5.0], 1)
 
 
@@ -150,5 +150,5 @@ def test_texts(tmp_path: Path) -> None:
     assert rows_of(data)["t.csv:1"] == ("line\nbreak", "v")
     path.write_text("text,label\na,u\nb,v\nc,u\nd,v\n ,u\n,v\n")
     message = refused(path)
-    assert "2 of 6 rows cannot be used: row t.csv:4 (column 'text' holds no text)" in message
+    assert "2 of 6 rows cannot be used: line 6 (column 'text' holds no text)" in message
     assert sorted(rows_of(dataset(path, skip_bad=True))) == [f"t.csv:{row}" for row in range(4)]

@@ -198,3 +198,23 @@ def test_an_int_for_true_is_no_class() -> None:
     learner = IForest(n_estimators=5).fit(X, [0, 1, 2] * 10)
     with pytest.raises(BadInput, match="labels are ints or strings"):
         learner.rename({True: 5})
+
+
+@pytest.mark.parametrize("name", ["cilf", "dnn-base"])
+def test_probabilities_are_as_often_right_as_they_say(name: str) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 900)
+    X = rng.normal(y[:, None] * np.array([1.0, 0.0, 0.5, 0.0]), 0.9).astype(np.float32)
+    learner = make(name, epochs=5, backbone="mlp").fit(X[:300], y[:300])
+    probabilities = learner.class_probabilities(X[300:])
+    assert probabilities is not None
+    right = learner.predict(X[300:]) == y[300:]
+    assert 0.5 < right.mean() < 0.9
+    assert probabilities.max(axis=1).mean() == pytest.approx(right.mean(), abs=0.06)
+
+
+def test_a_learner_without_scores_or_held_out_instances_gives_no_probabilities() -> None:
+    X, y = np.arange(20.0)[:, None], ["ant", "bee"] * 10
+    assert make("iforest").fit(X, y).class_probabilities(X) is None
+    certain = make("cilf", epochs=0, calibration_size=0).fit(X, y)
+    assert certain.class_probabilities(X) is None

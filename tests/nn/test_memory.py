@@ -127,3 +127,31 @@ def test_labelled_instances_are_found_once_and_removed() -> None:
     assert memory.find(X, y) == [0, 2, None, 3, None]
     assert memory.without([0, 3]).y.tolist() == [1, 0]
     assert Memory.empty(memory.X).find(X, y) == [None] * 5
+
+
+def test_near_duplicates_are_not_on_both_sides() -> None:
+    y, group = np.repeat([0, 1], 30), np.arange(60) // 3
+    train, aside = set_aside(y, 5, rng(), NOTHING, group)
+    assert counts(y[aside]) == {0: 3, 1: 3}  # three groups are lost of ten
+    assert len(set(group[aside])) == len(aside)
+    assert not set(group[train]) & set(group[aside])
+    assert len(train) == 60 - 3 * len(aside)
+
+
+def test_what_was_trained_on_or_has_two_labels_is_not_held_out() -> None:
+    y = np.repeat([0, 1], 12)
+    group = np.arange(24)
+    group[12] = group[0]
+    seen = np.isin(np.arange(24), [1, 2, 3, 4, 5, 13, 14, 15, 16, 17, 18])
+    for seed in range(20):
+        train, aside = set_aside(y, 12, rng(seed), NOTHING, group, seen)
+        assert {0, 12, *np.flatnonzero(seen).tolist()} <= set(train.tolist())
+        assert counts(y[aside]) == {0: 4, 1: 4}
+
+
+def test_without_near_duplicates_the_choice_is_the_same() -> None:
+    y = np.repeat([0, 1, 2], 20)
+    for one, other in zip(
+        set_aside(y, 4, rng(), NOTHING), set_aside(y, 4, rng(), NOTHING, np.arange(60)), strict=True
+    ):
+        assert np.array_equal(one, other)

@@ -17,6 +17,7 @@ from cilf.nn.readouts import (
     Discriminant,
     NearestPrototype,
     RandomRidge,
+    find_scale,
     measure_accuracy,
     weigh_scores,
 )
@@ -176,6 +177,24 @@ def test_accuracy_is_the_mean_over_classes() -> None:
     readout = NearestPrototype(torch.tensor([[0.0], [1.0], [9.0]]))
     x, y = torch.tensor([[0.0], [0.1], [0.2], [0.3]]), torch.tensor([0, 0, 0, 1])
     assert measure_accuracy(readout, [x], y) == 0.5
+
+
+def test_a_scale_makes_scores_probabilities() -> None:
+    """The scale is that of the noise: scores are log-odds that were multiplied by something."""
+    rng = np.random.default_rng(0)
+    odds = rng.normal(0, 1.5, (4000, 3))
+    p = np.exp(odds) / np.exp(odds).sum(1, keepdims=True)
+    labels = torch.tensor([rng.choice(3, p=row) for row in p])
+    for factor in (0.1, 1.0, 30.0):
+        scale = find_scale(torch.from_numpy(odds * factor), labels)
+        assert scale * factor == pytest.approx(1.0, rel=0.1)
+
+
+def test_a_class_that_is_never_the_best_does_not_spoil_the_scale() -> None:
+    rng = np.random.default_rng(0)
+    scores = torch.from_numpy(rng.normal(0, 1, (50, 3)))
+    scores[:, 2] = -torch.inf
+    assert 0 < find_scale(scores, torch.zeros(50, dtype=torch.int64)) < np.inf
 
 
 def test_ridge_bears_classes_without_any_variance() -> None:

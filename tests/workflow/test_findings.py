@@ -55,7 +55,7 @@ def test_findings_of_another_format_are_refused(points: Path, number: int | None
 
 def test_a_folder_without_findings_is_refused(points: Path) -> None:
     shutil.rmtree("found")
-    with pytest.raises(BadInput, match="found is not there"):
+    with pytest.raises(BadInput, match=r"no folder or file found: name"):
         workflow.update("model", *workflow.read_labels("found"))
     with pytest.raises(BadInput, match="model holds no findings"):
         workflow.update("model", *workflow.read_labels("model"))

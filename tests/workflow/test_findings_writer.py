@@ -24,8 +24,8 @@ def rows_of(table: Path) -> list[dict[str, str]]:
 def test_the_tables_say_what_was_found(points: Path) -> None:
     found = Findings.open("found").assignments
     rows = rows_of(points / "found/findings.csv")
-    columns = ["identity", "label", "source", "novelty", "novelty_p", "cluster", "name"]
-    assert list(rows[0]) == columns
+    ours = ["identity", "label", "source", "novelty", "novelty_p", "cluster", "name"]
+    assert list(rows[0]) == [*ours, "x", "y"]
     assert {row["source"] for row in rows} == {"model"}
     assert sorted(row["identity"] for row in rows) == sorted(found.ids.tolist())
     new = [row for row in rows if row["cluster"]]

@@ -46,7 +46,7 @@ def test_what_was_corrected_or_forgotten_is_not_learned(named_points: Path) -> N
     workflow.update("model", *workflow.read_labels("found"))
     found = workflow.Findings.open("found")
     ups = [i for i in found.assignments.ids.tolist() if class_of(i) == "up"]
-    workflow.update("model", found, dict.fromkeys(ups[:5], "above"))
+    workflow.update("model", found, dict.fromkeys(ups[:5], "above"), force=True)
     workflow.merge("model", "left", "right")
     workflow.forget("model", "down")
     model = ModelFolder.open("model")

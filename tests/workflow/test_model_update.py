@@ -80,7 +80,7 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("forgetful")
 def test_an_update_that_forgets_is_refused_unless_forced(named_points: Path) -> None:
-    problem = r"stays as it is: .* 1\.000 .* more than 0\.05"
+    problem = r"stays as it is: .* lose 1\.000 .* measured on 96 .* more than 0\.05: look"
     with pytest.raises(workflow.WouldForget, match=problem) as told:
         workflow.update("model", *workflow.read_labels("found"))
     assert [c.label for c in told.value.result.changes] == ["left", "right", "up", "down"]
@@ -123,3 +123,33 @@ def test_a_version_that_calls_a_class_otherwise(named_points: Path, edit: Any) -
         workflow.update("model", *workflow.read_labels("found"), renames={"west": "Right"})
     with pytest.raises(BadInput, match="two classes the name 'right'"):
         workflow.update("model", *workflow.read_labels("found"), renames={"west": "right"})
+
+
+@pytest.fixture
+def mislabelled(points: Path) -> dict[str, str]:
+    """Labels of which a third of one class is wrong."""
+    ids = workflow.Findings.open(points / "found").assignments.ids.tolist()
+    labels = {identity: identity.partition("-")[0] for identity in ids}
+    labels = {identity: label for identity, label in labels.items() if label in ("up", "down")}
+    return labels | {f"up-{number}": "down" for number in range(10)}
+
+
+def test_wrong_labels_are_named_and_refused(mislabelled: dict[str, str]) -> None:
+    found = workflow.Findings.open("found")
+    with pytest.raises(
+        workflow.WouldForget, match=r"7 of 40 new labels of class 'down'.*'up'"
+    ) as told:
+        workflow.update("model", found, mislabelled)
+    (doubts,) = told.value.result.doubts
+    assert doubts.refuses
+    assert set(doubts.suspects) < {f"up-{number}" for number in range(10)}
+    assert "up-0, up-2, " in str(told.value)
+    assert "and 2 more" in str(told.value)
+    assert workflow.ModelFolder("model").current == 1
+    forced = workflow.update("model", found, mislabelled, force=True)
+    assert forced.event is not None
+    assert forced.event.about["doubts"] == [doubts.to_json()]
+
+
+def test_right_labels_are_not_in_doubt(named_points: Path) -> None:
+    assert workflow.update("model", *workflow.read_labels("found")).doubts == []

@@ -157,7 +157,7 @@ def test_a_model_without_versions_detects_and_predicts(points: Path) -> None:
     assert len(workflow.detect("plain", "plain.csv", "seen").assignments.ids) == 100
     with pytest.raises(BadInput, match="without versions"):
         workflow.update("plain", workflow.Findings("seen"), {"plain.csv:0": "3"})
-    for path, problem in (("nowhere", "is not there"), ("found", "is no model")):
+    for path, problem in (("nowhere", "no folder nowhere"), ("found", "is no model")):
         with pytest.raises(BadInput, match=problem):
             workflow.predict(path, "new.csv")
 

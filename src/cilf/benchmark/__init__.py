@@ -5,8 +5,9 @@ A ``RunConfig`` describes a cell. ``PRESETS`` holds the protocols, ``SCALES`` th
 ``Bench`` keeps them in one folder, and an engine of ``cilf.benchmark.engines`` runs them.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from cilf.core.lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from cilf.benchmark.bench import Bench
@@ -31,12 +32,20 @@ __all__ = [
     "run_cell",
 ]
 
-_HOMES = ("scales", "presets", "config", "grid", "cell", "bench")
-
-
-def __getattr__(name: str) -> Any:
-    """Import a module on first use, because torch takes seconds to load."""
-    if name not in __all__:
-        raise AttributeError(f"module 'cilf.benchmark' has no attribute {name!r}")
-    homes = (import_module(f"cilf.benchmark.{home}") for home in _HOMES)
-    return next(getattr(home, name) for home in homes if hasattr(home, name))
+__getattr__ = lazy_attributes(
+    __name__,
+    {
+        "PRESETS": "presets",
+        "SCALES": "scales",
+        "SCENARIOS": "presets",
+        "Bench": "bench",
+        "Cell": "cell",
+        "Grid": "grid",
+        "GridCell": "grid",
+        "Preset": "presets",
+        "RunConfig": "config",
+        "preset": "presets",
+        "read_grid": "grid",
+        "run_cell": "cell",
+    },
+)

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -20,12 +20,15 @@ from cilf.data import Dataset, load_dataset
 from cilf.data.options import Options
 from cilf.data.paths import plain_name
 from cilf.errors import BadConfig
-from cilf.learners import Learner, learner_class, make
+from cilf.learners import learner_class, make
 from cilf.learners.plugins import get_digest
 from cilf.query.budget import Query
 from cilf.query.query_policy import FOUND, QueryPolicy
 from cilf.query.strategies import RANDOM
 from cilf.stream import Stream
+
+if TYPE_CHECKING:
+    from cilf.learners import Learner
 
 STREAM_PREFIX = "stream."  # of a change of the stream's arguments
 POLICY = tuple(field.name for field in dataclasses.fields(QueryPolicy))

@@ -45,6 +45,7 @@ CHECKS: dict[str, Check] = {
         output.check_predict_one_by_one,
         output.check_embed_one_by_one,
         output.check_novelty_p_alone,
+        output.check_probabilities_fit_predictions,
         output.check_classes_in_order_of_arrival,
         output.check_remembered_was_told,
         output.check_labels_are_names,

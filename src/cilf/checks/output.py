@@ -158,6 +158,25 @@ def _rank_resolution(learner: Learner) -> float:
 
 
 @check
+def check_probabilities_fit_predictions(learner: Learner) -> None:
+    """class_probabilities, if there are any, sum to one, and predict takes the largest."""
+    learner, X = fit_copy(learner).update(*task().answers), task().fresh.X
+    probabilities = learner.class_probabilities(X)
+    if probabilities is None:
+        return
+    shape = (len(X), len(learner.classes_))
+    require(probabilities.shape == shape, f"probabilities have shape {probabilities.shape}")
+    require(bool((probabilities >= 0).all()), "probabilities are negative or not finite")
+    worst = float(np.abs(probabilities.sum(1) - 1).max())
+    require(worst <= 1e-5, f"the probabilities of an instance sum to 1 only within {worst:.2g}")
+    is_label = learner.predict(X)[:, None] == learner.classes_
+    short = float((probabilities.max(1) - probabilities[is_label]).max())
+    require(
+        short <= 1e-6, f"predict takes a class that is less probable than another by {short:.2g}"
+    )
+
+
+@check
 def check_classes_in_order_of_arrival(learner: Learner) -> None:
     """classes_ lists classes as they first appear, and an update only appends."""
     data = task()

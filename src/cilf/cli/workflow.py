@@ -1,4 +1,4 @@
-"""The practitioner's commands: fit, detect, update, predict, model, edits of classes, rollback."""
+"""The practitioner's commands: fit, detect, update, predict, and what belongs to them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from cilf.errors import BadConfig
 
 if TYPE_CHECKING:
     from cilf.workflow import Event, Findings, Predictions, UpdateResult
-    from cilf.workflow.comparison import Score
+    from cilf.workflow.comparison import Loss, Score
 
 MODEL_OUT, FINDINGS_OUT = "runs/model", "runs/findings"
 KILO = 1000
@@ -34,6 +34,9 @@ SMALLEST_SHOWN = 0.0005  # a smaller loss rounds to 0.000
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder made by 'cilf fit'.")]
 NewData = Annotated[
     str, typer.Argument(metavar="DATA", help="A folder of images or a table. Labels are ignored.")
+]
+FindingsFolder = Annotated[
+    Path, typer.Argument(metavar="FINDINGS", help="A findings folder made by 'cilf detect'.")
 ]
 Note = Annotated[str | None, typer.Option(metavar="TEXT", help="A note for the history.")]
 
@@ -142,6 +145,33 @@ def detect(
 
 
 @app.command()
+def split(
+    findings: FindingsFolder,
+    cluster: Annotated[int, typer.Argument(metavar="CLUSTER", help="The number of the cluster.")],
+    into: Annotated[int, typer.Option(metavar="N", help="The number of parts.")] = 2,
+    as_json: Json = False,
+) -> None:
+    """Split a cluster of a findings folder by the similarity of its members."""
+    from cilf import workflow
+
+    _show_edited(workflow.split_cluster(findings, cluster, into), as_json)
+
+
+@app.command("merge-clusters")
+def merge_clusters(
+    findings: FindingsFolder,
+    clusters: Annotated[
+        list[int], typer.Argument(metavar="CLUSTER...", help="The numbers of two or more clusters.")
+    ],
+    as_json: Json = False,
+) -> None:
+    """Merge clusters of a findings folder. Later clusters move up."""
+    from cilf import workflow
+
+    _show_edited(workflow.merge_clusters(findings, clusters), as_json)
+
+
+@app.command()
 def update(
     model: Model,
     labels: Annotated[
@@ -174,6 +204,7 @@ def update(
     from cilf import workflow
 
     limit = select_given(tolerance=tolerance)
+    workflow.ModelFolder.open(model)
     try:
         with terminal.show_progress():
             about, named = workflow.read_labels(labels, findings)
@@ -193,14 +224,18 @@ def predict(
     out: Annotated[Path | None, typer.Option(help="A CSV file (default: standard output).")] = None,
     column: ContentColumn = None,
     skip_bad: SkipBad = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the file if it is there already.")
+    ] = False,
     encoder: Encoders = None,
     as_json: Json = False,
 ) -> None:
-    """Predict the known class of each instance."""
+    """Predict the known class of each instance, with the confidence and the second best class."""
     from cilf import workflow
 
     if out is not None:
         require_outside(Path(data), out)
+        workflow.require_free(out, overwrite)
     with terminal.show_progress():
         predicted = workflow.predict(model, data, column=column, skip_bad=skip_bad)
     if out is not None:
@@ -367,6 +402,7 @@ def _findings_to_json(findings: Findings) -> dict[str, Any]:
     return {
         "out": str(findings.path),
         "id": findings.id,
+        "page": None if findings.page is None else str(findings.page),
         "model_id": findings.about["model_id"],
         "version": findings.about["version"],
         "n_instances": len(found.ids),
@@ -378,13 +414,33 @@ def _findings_to_json(findings: Findings) -> dict[str, Any]:
     }
 
 
-def _show_findings(findings: Findings, model: Path) -> None:
-    found = findings.assignments
-    rows = [(name, str(count), "") for name, count in found.known_counts.items()]
-    for number, size in enumerate(found.cluster_sizes):
+def _show_edited(findings: Findings, as_json: bool) -> None:
+    if as_json:
+        terminal.print_json(_findings_to_json(findings))
+        return
+    edit = findings.about["edits"][-1]
+    into = edit["into"]
+    _print_clusters(findings, {})
+    if "split" in edit:
+        listed = ", ".join(map(str, into))
+        terminal.print_line(f"{findings.path}: cluster {edit['split']} is split into {listed}")
+    else:
+        listed = ", ".join(map(str, edit["merged"]))
+        terminal.print_line(f"{findings.path}: clusters {listed} are merged into {into}")
+
+
+def _print_clusters(findings: Findings, known: Mapping[str, int]) -> None:
+    """Print a row for each known class and for each cluster."""
+    rows = [(name, str(count), "") for name, count in known.items()]
+    for number, size in enumerate(findings.assignments.cluster_sizes):
         sheet = findings.sheet(number)
         rows.append((f"cluster {number + 1}", str(size), "" if sheet is None else str(sheet)))
     terminal.print_table(("class", "instances", "contact sheet"), rows)
+
+
+def _show_findings(findings: Findings, model: Path) -> None:
+    found = findings.assignments
+    _print_clusters(findings, found.known_counts)
     n_clusters = len(found.cluster_sizes)
     clusters = f"{n_clusters} cluster{'' if n_clusters == 1 else 's'}"
     novel = f"{found.n_novel} are novel, in {clusters}" if found.n_novel else "none is novel"
@@ -394,6 +450,8 @@ def _show_findings(findings: Findings, model: Path) -> None:
         listed = ", ".join(f"{k} ({p:.0%})" for k, p in likely)
         terminal.print_line(f"number of novel classes, by probability: {listed}")
     if found.n_novel:
+        if findings.page is not None:
+            terminal.print_line(f"every member of every cluster: {findings.page}")
         terminal.print_line(
             f"Fill the column 'name' of {findings.path / 'clusters.csv'} (for whole clusters) or "
             f"of {findings.path / 'findings.csv'} (for single instances). Then run: "
@@ -425,7 +483,7 @@ def _show_update(updated: UpdateResult, model: Path, as_json: bool) -> None:
     edits = f"; {edits}" if (edits := _describe_edits(updated.event)) else ""
     terminal.print_line(
         f"{model}: version {updated.event.version}, from {updated.n_labels} labels{corrected}; "
-        f"new classes: {new}{edits}; known classes {_describe_loss(updated.loss)}"
+        f"new classes: {new}{edits}; known classes {_describe_loss(updated.paired_loss)}"
     )
 
 
@@ -433,26 +491,30 @@ def _cells(score: Score) -> tuple[str, str, str]:
     return str(score.n), terminal.format_number(score.before), terminal.format_number(score.after)
 
 
-def _describe_loss(loss: float) -> str:
-    if math.isnan(loss):
+def _describe_loss(loss: Loss) -> str:
+    if math.isnan(loss.mean):
         return "were not measured"
-    if abs(loss) < SMALLEST_SHOWN:
-        return "lose nothing"
-    return f"lose {loss:.3f} on average" if loss > 0 else f"gain {-loss:.3f} on average"
+    low, high = loss.interval()
+    if abs(loss.mean) < SMALLEST_SHOWN:
+        return f"lose nothing ({high:.3f} at most, measured on {loss.n} instances)"
+    mean, low, high = (loss.mean, low, high) if loss.mean > 0 else (-loss.mean, -high, -low)
+    verb = "lose" if loss.mean > 0 else "gain"
+    return f"{verb} {mean:.3f} on average ({low:.3f} to {high:.3f}, measured on {loss.n} instances)"
 
 
 def _predictions_to_json(predicted: Predictions, model: Path, out: Path | None) -> dict[str, Any]:
-    columns = (predicted.ids, predicted.labels, predicted.novelty_p, predicted.source)
-    rows = zip(*(column.tolist() for column in columns), strict=True)
+    columns = predicted.columns()
+    rows = zip(*(map(_round, values) for values in columns.values()), strict=True)
     return {
         "model": str(model),
         "out": None if out is None else str(out),
         "counts": predicted.counts,
-        "predictions": [
-            {"identity": str(i), "label": label, "novelty_p": round(p, 6), "source": source}
-            for i, label, p, source in rows
-        ],
+        "predictions": [dict(zip(columns, row, strict=True)) for row in rows],
     }
+
+
+def _round(value: Any) -> Any:
+    return round(value, 6) if isinstance(value, float) else value
 
 
 def _show_edit(event: Event, model: Path, as_json: bool) -> None:

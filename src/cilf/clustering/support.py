@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from scipy.stats import betabinom
 from torch import Tensor
 
 from cilf.clustering.kmeans import Clusters
@@ -47,6 +46,8 @@ class KnownShares:
         labelled instances, so that the number of members follows a beta-binomial one. The result
         is the negative decimal logarithm of the probability of so many members or more.
         """
+        from scipy.stats import betabinom  # half a second to import
+
         is_there = torch.bincount(nearest, minlength=len(self.total)) > 0
         sizes = self.window[is_there].double()
         inside = self.inside[cluster][is_there].double() + 1

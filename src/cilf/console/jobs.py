@@ -220,8 +220,9 @@ class Worker:
         """Write a detection of a window to a folder; returns its facts."""
         report(LOADING, 0, 1)
         findings = workflow.detect(
-            self.model, row.source, folder / FINDINGS, skip_bad=True, overwrite=True
-        )
+            self.model, row.source, folder / FINDINGS,
+            skip_bad=True, overwrite=True, page=False,
+        )  # fmt: skip
         learner = ModelFolder.open(self.model).learner(findings.about["version"])
         build_gallery(folder, findings, learner)
         found = findings.assignments

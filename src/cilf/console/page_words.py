@@ -6,6 +6,11 @@ import re
 
 # What a command says -> what the page says.
 WORDS = (
+    (
+        r" ?\(--force; cilf rollback undoes it\)",
+        " (the button “Update anyway”; a rollback undoes it)",
+    ),
+    (r", or name the right one with --column", ""),
     (r" ?\(--force\)", " (the button “Update anyway”)"),
     (r"with label=\.\.\. \(--label on the command line\)", "in the field “Label column”"),
     (r"with column=\.\.\. \(--column on the command line\)", "in the field “Content column”"),

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cilf.clustering.cluster_split import split_members
 from cilf.console.bodies import (
     AssignBody,
     ClustersBody,
@@ -24,7 +25,6 @@ from cilf.console.bodies import (
     SplitBody,
     VerbBody,
 )  # fmt: skip
-from cilf.console.cluster_split import split_members
 from cilf.console.state import KNOWN, OPEN, REJECTED, SKIPPED, Changes, Cluster, Move, Patch, State
 from cilf.core.types import Floats
 from cilf.errors import BadInput

@@ -1,13 +1,18 @@
-"""Atomic writes: after a kill a file is either whole or as it was before."""
+"""Files and folders: atomic writes, and words for what is missing.
+
+After a kill a file is either whole or as it was before.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import difflib
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from cilf.core.reading import is_allowed
 from cilf.errors import BadInput
 
 PENDING = ".pending"  # suffix of a file that is still being written
@@ -36,6 +41,22 @@ def explain_write_errors(place: Path) -> Iterator[None]:
         raise BadInput(
             f"cannot write to {place} ({reason}): make room, or name another."
         ) from error
+
+
+def describe_missing(typed: str | Path, kind: str = "folder or file") -> str:
+    """Say that nothing lies under a path, with the name beside it that is most like it.
+
+    >>> describe_missing("no such place/photos")
+    'there is no folder or file no such place/photos'
+    """
+    if not str(typed):
+        return f"there is no {kind} without a name"
+    path, near = Path(typed), list[str]()
+    with suppress(OSError):  # the folder above is not there, or may not be read
+        beside = path.parent.iterdir() if is_allowed(path.parent) else ()
+        near = difflib.get_close_matches(path.name, [other.name for other in beside], n=1)
+    hint = f" (did you mean {path.with_name(near[0])}?)" if near else ""
+    return f"there is no {kind} {path}{hint}"
 
 
 def put_folder(pending: Path, place: Path) -> None:

@@ -61,6 +61,11 @@ def is_readable(path: Path) -> bool:
     return False
 
 
+def is_allowed(path: Path) -> bool:
+    """Whether the rule of this process lets it look at a path."""
+    return _is_inside(path.resolve())
+
+
 def _is_inside(real: Path) -> bool:
     return _folders is None or any(real.is_relative_to(folder) for folder in _folders)
 

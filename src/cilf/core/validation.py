@@ -260,9 +260,19 @@ def one_of(kind: str, value: Any, known: Iterable[str]) -> str:
     names = list(known)
     if isinstance(value, str) and value in names:
         return value
-    near = difflib.get_close_matches(str(value).lower(), names, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    near = find_nearest(value, names)
+    hint = f"did you mean {near!r}? " if near else ""
     raise BadConfig(f"unknown {kind} {value!r}: {hint}Known: {', '.join(names)}.")
+
+
+def find_nearest(value: Any, known: Iterable[str]) -> str | None:
+    """The known name that a mistyped one is most like; None if it is like none of them.
+
+    >>> find_nearest("mnits", ["digits", "mnist"]), find_nearest("nowhere", ["digits", "mnist"])
+    ('mnist', None)
+    """
+    near = difflib.get_close_matches(str(value).lower(), list(known), n=1, cutoff=0.5)
+    return near[0] if near else None
 
 
 Check = Callable[[str, Any], object]

@@ -9,15 +9,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from cilf.core import validation
+from cilf.core.files import describe_missing
 from cilf.data import hub, named, paths
 from cilf.data.dataset import Dataset, Instances, Split
 from cilf.data.digits import load_digits
 from cilf.data.options import Options
-from cilf.errors import BadConfig
+from cilf.errors import BadConfig, BadInput
 
-__all__ = ["DATASETS", "Dataset", "Instances", "Split", "load_dataset", "load_instances"]
+__all__ = [
+    "DATASETS",
+    "Dataset",
+    "Instances",
+    "Split",
+    "load_dataset",
+    "load_instances",
+    "require_dataset",
+]
 
 DATASETS: dict[str, Callable[[], Dataset]] = {"digits": load_digits} | {
     name: partial(named.load_named, name) for name in named.ORIGINALS
@@ -52,24 +62,57 @@ def load_dataset(
         label=label, column=column, size=size, skip_bad=skip_bad, test_share=test_share
     )
     text = str(name)
+    _require_place(text)
     if text.startswith(hub.PREFIX):
         return hub.read_hub(text, options)
-    if text not in DATASETS and paths.looks_like_path(text):
+    if text not in DATASETS:
         return paths.read_dataset(Path(text).expanduser(), options)
     return _load_named(text, options)
 
 
+def require_dataset(name: str, **loading: Any) -> None:
+    """Refuse data that ``load_dataset`` would refuse, as far as that shows without reading them.
+
+    The name or path, the options, the columns of a table and the class folders of images are
+    checked. No image is decoded.
+    """
+    options = Options(**loading)
+    _require_place(name)
+    if name in DATASETS:
+        _refuse_options(name, options)
+    elif not name.startswith(hub.PREFIX):
+        paths.check_dataset(Path(name).expanduser(), options)
+
+
+def _require_place(name: str) -> None:
+    """Refuse what is no name of a data set and no path of data."""
+    if name in DATASETS or name.startswith(hub.PREFIX):
+        return
+    if paths.looks_like_path(name):
+        paths.require_data(Path(name).expanduser())
+        return
+    missing, known = describe_missing(name), ", ".join(DATASETS)
+    if near := validation.find_nearest(name, DATASETS):
+        raise BadConfig(
+            f"unknown data set {name!r}: did you mean {near!r}? Known: {known}. And {missing}."
+        )
+    raise BadInput(
+        f"{missing}, and no data set has that name: give the path of your data, a data set "
+        f"({known}), or hf:ID for one of the hub."
+    )
+
+
 def _load_named(name: str, options: Options) -> Dataset:
-    try:
-        validation.one_of("data set", name, DATASETS)
-    except BadConfig as unknown:
-        raise BadConfig(f"{unknown} Or give hf:ID, or the path of a folder or file.") from None
+    _refuse_options(name, options)
+    return DATASETS[name]()
+
+
+def _refuse_options(name: str, options: Options) -> None:
     if options != Options():
         raise BadConfig(
             f"{name} takes no options: label, column, size, skip_bad and test_share are for data "
             "of your own."
         )
-    return DATASETS[name]()
 
 
 def load_instances(

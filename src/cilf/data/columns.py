@@ -54,6 +54,8 @@ class Table:
         key: plain values that identify the content.
         written: a function that returns the values of a column as strings; None if the file stores
             types.
+        lines: a function that returns the line of each row in the file, counted from 1 with the
+            header; None if the file is no text.
     """
 
     where: str
@@ -63,10 +65,18 @@ class Table:
     root: Path | None
     key: Mapping[str, Any]
     written: Callable[[str], list[str]] | None = None
+    lines: Callable[[], list[int]] | None = None
 
     def __post_init__(self) -> None:
         if self.n_rows == 0:
             raise BadInput(f"{self.where} holds no rows: give a table with at least one.")
+
+    def places(self, rows: Sequence[int]) -> list[str]:
+        """Where rows are, in the words of an editor or, if the file is no text, as their number."""
+        if self.lines is None:
+            return [f"row {row + 1}" for row in rows]
+        lines = self.lines()
+        return [f"line {lines[row]}" for row in rows]
 
     def columns_of(self, *kinds: Kind) -> list[str]:
         """The columns that hold these kinds of content."""
@@ -215,6 +225,19 @@ def _content(table: Table, free: list[str], label: str | None, options: Options)
     if paths:
         return _require_one(table, paths), "path"
     return _choose_candidate(table, free)
+
+
+def find_kinds(table: Table, column: str | None = None) -> set[ContentKind]:
+    """Find the kinds of content that a table offers; only that of ``column`` if it is given."""
+    names = [name for name in table.features if column is None or name == column]
+    kinds: set[ContentKind] = set()
+    for name in names:
+        kind = table.features[name].kind
+        if kind == "text" and _holds_paths(table, name):
+            kinds.add("path")
+        elif kind != "label" and kind != "other":
+            kinds.add(kind)
+    return kinds
 
 
 def _require_one(table: Table, columns: list[str]) -> tuple[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePath
 
@@ -46,9 +47,10 @@ def read_folder(path: Path, options: Options) -> EncodedImages:
             "two classes."
         )
     in_test = _find_test_images(path, images) if n_above else None
-    if in_test is None:
-        in_test = hold_out(y, options.test_share, where=str(path))
-    return _collect(path, images, y, in_test)
+    if in_test is not None:
+        return _collect(path, images, y, in_test)
+    in_test = hold_out(y, options.test_share, where=str(path))
+    return replace(_collect(path, images, y, in_test), drawn_share=options.test_share)
 
 
 def read_flat_folder(path: Path) -> EncodedImages:
@@ -188,6 +190,7 @@ def _read_instances(path: Path, options: Options) -> Instances:
 
 
 READER = Reader(
+    check=read_folder,
     about="a folder of images, or of class folders with images",
     options=frozenset({"size"}),
     read_dataset=_read_dataset,

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from cilf.core.cache import cached_folder
+from cilf.core.near_duplicates import count_near_duplicates, group_near_duplicates
 from cilf.core.notices import warn_once
 from cilf.core.progress import report
 from cilf.core.types import Array, Bools
@@ -30,6 +31,7 @@ from cilf.data.dataset import Dataset, Instances, Split
 from cilf.data.npy import RowWriter
 from cilf.data.options import Options
 from cilf.data.pixels import Encoded, Form, Header, Size, Unreadable
+from cilf.data.split import hold_out
 from cilf.errors import BadInput
 
 __all__ = [
@@ -45,6 +47,7 @@ FORMAT = 1  # version of the cached folder
 LARGEST_SIDE = 96  # pixels; the networks take small images
 SMALLEST_SIDE = 8
 CHUNK = 32  # images that are decoded before they are written
+PARTS = "train", "test"
 ALL = "all"  # the only part of unlabelled instances
 NOTICES = "notices.json"
 PIXELS_FOR_THREADS = 128 * 128  # threads do not speed up smaller images
@@ -65,6 +68,8 @@ class EncodedImages:
         y: the labels; None if there are none.
         in_test: whether each image is held out.
         key: plain values that identify the content.
+        drawn_share: the share of each class that was drawn for ``in_test``; None if the data state
+            what is held out. A drawn share is drawn again if there are near-duplicates.
     """
 
     where: str
@@ -73,6 +78,7 @@ class EncodedImages:
     y: Array | None  # (n,)
     in_test: Bools  # (n,)
     key: Mapping[str, Any]
+    drawn_share: float | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -84,7 +90,7 @@ def decode_dataset(name: str, images: EncodedImages, options: Options) -> Datase
     Images are resized to one size (see :func:`common_size`) without cropping or padding. Their
     shape is (n, h, w) if all of them are grey, else (n, h, w, 3).
     """
-    parts = {"train": ~images.in_test, "test": images.in_test}
+    parts = dict(zip(PARTS, (~images.in_test, images.in_test), strict=True))
     train, test = _load_or_decode(images, options, parts)
     data = Dataset(name, train=Split(**train), test=Split(**test))
     if len(data.classes) < 2:
@@ -144,6 +150,7 @@ def _key(images: EncodedImages, options: Options, parts: Mapping[str, Bools]) ->
         "rows": {name: None if array is None else _hash(array) for name, array in rows.items()},
         "size": options.size,
         "skip_bad": options.skip_bad,
+        "drawn_share": images.drawn_share,
     }
 
 
@@ -185,6 +192,8 @@ def _make(
                 write(row, image)
     _refuse_faults(images, faults, options)
     _write_rows(folder, images, faults, parts)
+    if images.drawn_share is not None:
+        _separate_near_duplicates(folder, images, images.drawn_share)
     lines = [*_describe_form(images, headers, form, options), *_describe_faults(images, faults)]
     (folder / NOTICES).write_text(json.dumps(lines), encoding="utf-8")
 
@@ -273,6 +282,30 @@ def _write_rows(
         np.save(folder / _file(part, "ids"), images.ids[members & good])
         if images.y is not None:
             np.save(folder / _file(part, "y"), images.y[members & good])
+
+
+def _separate_near_duplicates(folder: Path, images: EncodedImages, share: float) -> None:
+    """Draw the held-out part again, so that near-duplicates are in one part."""
+    train, test = (_load_part(folder, part) for part in PARTS)
+    group = group_near_duplicates(train["X"], test["X"])
+    if not count_near_duplicates(group):
+        return
+    both = {name: np.concatenate([train[name], test[name]]) for name in ("ids", "y")}
+    place = {identity: row for row, identity in enumerate(images.ids.tolist())}
+    order = np.argsort([place[identity] for identity in both["ids"].tolist()])
+    in_test = hold_out(both["y"][order], share, where=images.where, group=group[order])
+    new = folder / "new"
+    new.mkdir()
+    for part, rows in zip(PARTS, (order[~in_test], order[in_test]), strict=True):
+        with RowWriter(new / _file(part, "X"), train["X"].shape[1:], "u1") as file:
+            for row in rows.tolist():
+                is_train = row < len(train["X"])
+                file.append(train["X"][row] if is_train else test["X"][row - len(train["X"])])
+        for name, values in both.items():
+            np.save(new / _file(part, name), values[rows])
+    for path in new.iterdir():
+        path.replace(folder / path.name)
+    new.rmdir()
 
 
 def _refuse_faults(images: EncodedImages, faults: Faults, options: Options) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from cilf.core import validation
+from cilf.core.near_duplicates import group_near_duplicates
 from cilf.core.notices import warn_once
 from cilf.core.reading import open_file
 from cilf.core.types import Array
@@ -32,7 +33,8 @@ def read_npz(path: Path, name: str, options: Options) -> Dataset:
     X, y = _get(path, arrays, "")
     validation.known_classes(y, name=f"{path}: y")
     ids = _identities(path, len(y))
-    test = hold_out(y, options.test_share, where=str(path))
+    group = group_near_duplicates(X)
+    test = hold_out(y, options.test_share, where=str(path), group=group)
     return Dataset(
         name,
         train=Split(X[~test], y[~test], ids[~test]),

@@ -22,9 +22,13 @@ def lies_inside(out: Path, data: str) -> bool:
 
 
 def looks_like_path(text: str) -> bool:
-    """Whether a text is meant as a path, whether or not something lies there."""
-    is_path = "/" in text or "\\" in text or suffix_of(Path(text)) in suffixes()
-    return is_path or (text != "" and _exists(Path(text)))
+    """Whether a text is meant as a path, whether or not something lies there.
+
+    >>> [looks_like_path(text) for text in ("photos/", "~me", "rows.csv", "notes.txt", "mnist")]
+    [True, True, True, True, False]
+    """
+    has_mark = "/" in text or "\\" in text or text.startswith((".", "~"))
+    return has_mark or Path(text).suffix != "" or (text != "" and _exists(Path(text)))
 
 
 def plain_name(path: Path) -> str:
@@ -45,6 +49,21 @@ def _exists(path: Path) -> bool:
         return path.exists()
     except OSError:  # the name is too long, or the folder above cannot be entered
         return False
+
+
+def require_data(path: Path) -> None:
+    """Refuse a path where nothing lies, or nothing that can be read."""
+    with _report_os_errors(path):
+        find_reader(path)
+
+
+def check_dataset(path: Path, options: Options) -> None:
+    """Refuse labelled data for what is wrong on the surface; no instance is read."""
+    with _report_os_errors(path):
+        reader = find_reader(path)
+        _refuse_options(reader, path, options)
+        if reader.check is not None:
+            reader.check(path, options)
 
 
 def read_dataset(path: Path, options: Options) -> Dataset:

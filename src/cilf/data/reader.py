@@ -23,6 +23,8 @@ class Reader:
         read_dataset: reads labelled data under a path, which messages call by a name.
         read_instances: reads unlabelled data under a path.
         read_table: reads a file as a table; None if the format holds no table.
+        check: refuses labelled data for what is wrong on the surface, such as a missing column,
+            before any instance is read; None if nothing can be said.
     """
 
     about: str
@@ -31,3 +33,4 @@ class Reader:
     read_dataset: Callable[[Path, str, Options], Dataset]
     read_instances: Callable[[Path, Options], Instances]
     read_table: Callable[[Path], Table] | None = None
+    check: Callable[[Path, Options], object] | None = None

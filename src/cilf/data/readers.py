@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from cilf.core.files import describe_missing
 from cilf.data import folders, npz, table_files
 from cilf.data.columns import Table
 from cilf.data.reader import Reader
@@ -50,7 +51,7 @@ def find_reader(path: Path) -> Reader:
     if path.is_dir():
         return READERS[FOLDER]
     if not path.exists():
-        raise BadInput(f"{path} is not there: give a folder or a file, or see 'cilf data'.")
+        raise BadInput(f"{describe_missing(path)}: give the path of your data.")
     for reader in READERS.values():
         if suffix_of(path) in reader.suffixes:
             return reader

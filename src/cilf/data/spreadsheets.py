@@ -12,13 +12,14 @@ from typing import NamedTuple
 from cilf.data.csv_dialect import detect_dialect
 from cilf.errors import BadInput
 
+FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")  # first characters of a formula
 BYTE_ORDER_MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"  # tells spreadsheets that a file is UTF-8
 
 
 class Row(NamedTuple):
     """A line that is not empty."""
 
-    line: int  # counted from 1
+    line: int  # in which it begins, counted from 1
     cells: dict[str, str]  # column -> text without surrounding blanks
 
 
@@ -34,14 +35,34 @@ class Sheet:
 def format_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
     """Format rows as a CSV file, with a byte order mark unless all of it is ASCII.
 
-    Characters that are no Unicode are escaped, see :func:`escape_surrogates`.
+    Characters that are no Unicode are escaped, see :func:`escape_surrogates`, and so are cells that
+    a spreadsheet would compute, see :func:`escape_formula`.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
+    for row in (columns, *rows):
+        writer.writerow([escape_formula(str(cell)) for cell in row])
     written = text.getvalue()
     return escape_surrogates(written if written.isascii() else BYTE_ORDER_MARK + written).encode()
+
+
+def escape_formula(text: str) -> str:
+    """Put an apostrophe before a text that spreadsheets take for a formula; not before a number.
+
+    >>> escape_formula("=1+1"), escape_formula("-1.5"), escape_formula("-"), escape_formula("a-b")
+    ("'=1+1", '-1.5', '-', 'a-b')
+    """
+    return f"'{text}" if _is_formula(text) else text
+
+
+def _is_formula(text: str) -> bool:
+    if not text.startswith(FORMULA_SIGNS) or len(text) == 1:
+        return False
+    try:
+        float(text)
+    except ValueError:
+        return True
+    return False
 
 
 def escape_surrogates(text: str) -> str:
@@ -85,12 +106,20 @@ def _decode(content: bytes, encoding: str, path: Path) -> str:
 
 def _split_lines(path: Path, text: str, delimiter: str) -> list[tuple[int, list[str]]]:
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    lines, last = [], 0
     try:
-        return [(reader.line_num, [cell.strip() for cell in cells]) for cells in reader]
+        for cells in reader:  # a cell in quotes may span several lines
+            lines.append((last + 1, [_restore_formula(cell.strip()) for cell in cells]))
+            last = reader.line_num
+        return lines
     except csv.Error as error:
         raise BadInput(
             f"{path} is no table ({error}, line {reader.line_num}): repair it."
         ) from error
+
+
+def _restore_formula(cell: str) -> str:
+    return cell[1:] if cell.startswith("'") and _is_formula(cell[1:]) else cell
 
 
 def _read_header(path: Path, cells: Sequence[str]) -> tuple[str, ...]:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from cilf.core.cache import fingerprint
 from cilf.core.reading import open_file
 from cilf.data.columns import Feature, Kind, Table, arrow
-from cilf.data.csv_dialect import detect_dialect
+from cilf.data.csv_dialect import Dialect, detect_dialect
 from cilf.errors import BadInput
 
 ROWS_PER_BATCH = 512
@@ -22,15 +26,17 @@ BLOCK = 2**24  # bytes; no row of a file of text may be longer than this
 
 
 @contextmanager
-def _report_errors(path: Path) -> Iterator[None]:
-    """Report an error of pyarrow in one line that names the file."""
+def _report_errors(path: Path, explain: Callable[[str], str] = str) -> Iterator[None]:
+    """Report an error of pyarrow in one line with the file; ``explain`` adds to its reason."""
     try:
         yield
     except BadInput:
         raise
     except (ValueError, OSError, arrow().ArrowException) as error:
         reason = str(error).splitlines()[0].rstrip(".")
-        raise BadInput(f"{path} cannot be read ({reason}): repair or remove it.") from error
+        raise BadInput(
+            f"{path} cannot be read ({explain(reason)}): repair or remove it."
+        ) from error
 
 
 def read_csv(path: Path) -> Table:
@@ -44,36 +50,74 @@ def read_tsv(path: Path) -> Table:
 
 
 def _read_delimited(path: Path, delimiter: str) -> Table:
-    csv = arrow("pyarrow.csv")
+    reader = arrow("pyarrow.csv")
     with _report_errors(path):
         with open_stream(path) as file:
             dialect = detect_dialect(file.read(BYTES_FOR_DIALECT), default=delimiter)
-        parsing = csv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True)
-        reading = csv.ReadOptions(
+        parsing = reader.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True)
+        reading = reader.ReadOptions(
             block_size=BLOCK,
             encoding=dialect.encoding.removesuffix("-sig"),  # pyarrow skips the mark by itself
             skip_rows=dialect.n_skipped,
         )
-        guessing = csv.ConvertOptions(decimal_point=dialect.decimal_point)
-        with open_stream(path) as file:
-            content = csv.read_csv(
+        guessing = reader.ConvertOptions(decimal_point=dialect.decimal_point)
+        explained = _report_errors(path, lambda reason: _name_csv_line(path, dialect, reason))
+        with explained, open_stream(path) as file:
+            content = reader.read_csv(
                 file, parse_options=parsing, read_options=reading, convert_options=guessing
             )
         _check_header(path, content.schema.names)
         _check_encoding(path, content.schema)
 
     def read_as_text(column: str) -> list[str]:
-        strings = csv.ConvertOptions(
+        strings = reader.ConvertOptions(
             include_columns=[column], column_types={column: arrow().string()}
         )
         with open_stream(path) as file:
-            again = csv.read_csv(
+            again = reader.read_csv(
                 file, parse_options=parsing, read_options=reading, convert_options=strings
             )
         values: list[str] = again.column(0).to_pylist()
         return values
 
-    return _make_table(path, content, read_as_text)
+    return replace(
+        _make_table(path, content, read_as_text), lines=lambda: _find_lines(path, dialect)
+    )
+
+
+def _find_lines(path: Path, dialect: Dialect) -> list[int]:
+    """The line in which each row begins."""
+    return [line for line, _ in _count_cells(path, dialect)][1:]  # without the header
+
+
+def _count_cells(path: Path, dialect: Dialect) -> list[tuple[int, int]]:
+    """The line in which the header and each row begin, and the number of its cells.
+
+    A cell in quotes may span several lines.
+    """
+    with open_stream(path) as file:
+        text = file.read().decode(dialect.encoding, errors="replace")
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=dialect.delimiter)
+    counts, last = [], 0
+    usual_limit = csv.field_size_limit(BLOCK)
+    try:
+        for cells in reader:
+            if cells and last >= dialect.n_skipped:  # empty lines are no rows
+                counts.append((last + 1, len(cells)))
+            last = reader.line_num
+    finally:
+        csv.field_size_limit(usual_limit)
+    return counts
+
+
+def _name_csv_line(path: Path, dialect: Dialect, reason: str) -> str:
+    """Add the line of a row with too many or too few cells."""
+    counts = re.search(r"Expected (\d+) columns, got (\d+)", reason)
+    if counts is None:
+        return reason
+    wrong = (line for line, n in _count_cells(path, dialect) if n != int(counts[1]))
+    line = next(wrong, None)
+    return reason if line is None else f"{reason}, line {line}"
 
 
 def _check_header(path: Path, names: Sequence[str]) -> None:
@@ -102,10 +146,25 @@ def _check_encoding(path: Path, schema: Any) -> None:
 def read_json_lines(path: Path) -> Table:
     """Read a table with a JSON object in each line."""
     lines = arrow("pyarrow.json")
-    with _report_errors(path):
+    with _report_errors(path, lambda reason: _name_json_line(path, reason)):
         with open_stream(path) as file:
             content = lines.read_json(file, read_options=lines.ReadOptions(block_size=BLOCK))
-        return _make_table(path, content)
+        return replace(_make_table(path, content), lines=lambda: _find_filled_lines(path))
+
+
+def _name_json_line(path: Path, reason: str) -> str:
+    """Replace the number of a row, which pyarrow counts from 0, by its line."""
+    row = re.search(r" in row (\d+)$", reason)
+    lines = _find_filled_lines(path)
+    if row is None or int(row[1]) >= len(lines):
+        return reason
+    return f"{reason[: row.start()]}, line {lines[int(row[1])]}".replace(".,", ",")
+
+
+def _find_filled_lines(path: Path) -> list[int]:
+    with open_stream(path) as file:
+        written = file.read().splitlines()
+    return [number for number, line in enumerate(written, start=1) if line.strip()]
 
 
 def _make_table(

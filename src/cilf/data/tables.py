@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from cilf.core.cache import fingerprint
+from cilf.core.near_duplicates import group_near_duplicates
 from cilf.core.reading import is_readable
 from cilf.core.types import Array, Bools
 from cilf.data.columns import (
@@ -63,6 +64,7 @@ def table_reader(about: str, read_table: Callable[[Path], Table], *suffixes: str
         read_dataset=lambda path, name, options: to_dataset(name, read_table(path), None, options),
         read_instances=lambda path, options: to_instances(read_table(path), options),
         read_table=read_table,
+        check=lambda path, options: choose_roles(read_table(path), options, labelled=True),
     )
 
 
@@ -75,14 +77,19 @@ def to_dataset(name: str, train: Table, test: Table | None, options: Options) ->
     ids = make_identities(tables, roles)
     y, bad = read_labels(tables, str(roles.label))
     if roles.kind in ("image", "path"):
-        keep = select_usable(train.where, ids, bad, options)
-        in_test = _in_test(tables, roles, y, keep, options)
+        keep = select_usable(tables, bad, options)
+        in_test, is_drawn = _in_test(tables, roles, y, keep, options)
         images = _collect_images(tables, roles, ids, y, keep, in_test)
+        images = replace(images, drawn_share=options.test_share if is_drawn else None)
         return replace(decode_dataset(name, images, options), columns=roles.content)
     options.refuse("size", where=f"{train.where}, which holds no images")
     X, unusable = _arrays(tables, roles)
-    keep = select_usable(train.where, ids, unusable | bad, options)
-    in_test = _in_test(tables, roles, y, keep, options)
+    keep = select_usable(tables, unusable | bad, options)
+    in_test, is_drawn = _in_test(tables, roles, y, keep, options)
+    if is_drawn:
+        group = group_near_duplicates(X[keep])
+        where = tables[0].where
+        in_test[keep] = hold_out(y[keep], options.test_share, where=where, group=group)
     train_rows, test_rows = keep & ~in_test, keep & in_test
     return Dataset(
         name,
@@ -102,7 +109,7 @@ def to_instances(table: Table, options: Options) -> Instances:
         return replace(decode_instances(images, options), columns=roles.content)
     options.refuse("size", where=f"{table.where}, which holds no images")
     X, bad = _arrays([table], roles)
-    keep = select_usable(table.where, ids, bad, options)
+    keep = select_usable([table], bad, options)
     return Instances(X[keep], ids[keep], roles.content)
 
 
@@ -135,8 +142,11 @@ def _arrays(tables: Sequence[Table], roles: Roles) -> tuple[Array, Bad]:
 
 def _in_test(
     tables: Sequence[Table], roles: Roles, y: Array, keep: Bools, options: Options
-) -> Bools:
-    """Choose the held-out rows: a test table, those of a split column, or a share of a class."""
+) -> tuple[Bools, bool]:
+    """Choose the held-out rows: a test table, those of a split column, or a share of a class.
+
+    Returns whether a share was drawn, too.
+    """
     where = tables[0].where
     in_test = np.arange(len(y)) >= tables[0].n_rows
     if len(tables) == 1 and roles.split is not None:
@@ -147,7 +157,8 @@ def _in_test(
         if len(tables) > 1:
             raise BadInput(f"{tables[1].where}: no row can be used: give some to test with.")
         in_test[keep] = hold_out(y[keep], options.test_share, where=where)
-    return in_test
+        return in_test, True
+    return in_test, False
 
 
 def _check_classes(y: Array, where: str, roles: Roles) -> None:

@@ -41,8 +41,9 @@ def _read_labels(table: Table, column: str) -> list[Label | None]:
     plain = [to_label(value) for value in read_as_written(table, column)]
     for row, value in enumerate(plain):
         if isinstance(value, float):
+            place = table.places([row])[0]
             raise BadInput(
-                f"{table.where}: column {column!r} holds {value} (row {row}), which is no class: "
+                f"{table.where}: column {column!r} holds {value} ({place}), which is no class: "
                 "name the label column with label=... (--label on the command line)."
             )
     if feature.kind == "label":
@@ -144,28 +145,42 @@ def read_texts(tables: Sequence[Table], column: str) -> tuple[Array, Bad]:
     return X, dict.fromkeys(empty, f"column {column!r} holds no text")
 
 
-def select_usable(where: str, ids: Array, bad: Mapping[int, str], options: Options) -> Bools:
+def select_usable(tables: Sequence[Table], bad: Mapping[int, str], options: Options) -> Bools:
     """Select all rows but the bad ones; bad rows are refused unless they may be skipped."""
-    keep = np.ones(len(ids), dtype=bool)
+    keep = np.ones(sum(table.n_rows for table in tables), dtype=bool)
     if not bad:
         return keep
-    rows = sorted(bad)
-    count = f"{where}: {len(rows)} of {len(ids)} rows"
+    rows, where = sorted(bad), tables[0].where
+    count = f"{where}: {len(rows)} of {len(keep)} rows"
     if not options.skip_bad:
         raise BadInput(
-            f"{count} cannot be used: {_list(rows[:3], ids, bad)}: fill or remove them, or skip "
+            f"{count} cannot be used: {_list(rows[:3], tables, bad)}: fill or remove them, or skip "
             "them (--skip-bad, skip_bad=True)."
         )
     keep[rows] = False
     if not keep.any():
-        raise BadInput(f"{where}: no row can be used: {_list(rows[:3], ids, bad)}.")
-    warn_once(f"{count} are skipped: {_list(rows[:10], ids, bad)}.")
+        raise BadInput(f"{where}: no row can be used: {_list(rows[:3], tables, bad)}.")
+    warn_once(f"{count} are skipped: {_list(rows[:10], tables, bad)}.")
     return keep
 
 
-def _list(rows: Sequence[int], ids: Array, bad: Mapping[int, str]) -> str:
+def _list(rows: Sequence[int], tables: Sequence[Table], bad: Mapping[int, str]) -> str:
     more = ", ..." if len(rows) < len(bad) else ""
-    return ", ".join(f"row {ids[row]} ({bad[row]})" for row in rows) + more
+    return ", ".join(_describe_bad(rows, tables, bad)) + more
+
+
+def _describe_bad(
+    rows: Sequence[int], tables: Sequence[Table], bad: Mapping[int, str]
+) -> Iterator[str]:
+    """The place of each row and its problem; a place in a second table names the table."""
+    start = 0
+    for number, table in enumerate(tables):
+        own = [row for row in rows if start <= row < start + table.n_rows]
+        of_table = f" of {table.where}" if number else ""
+        places = table.places([row - start for row in own]) if own else []
+        for row, place in zip(own, places, strict=True):
+            yield f"{place}{of_table} ({bad[row]})"
+        start += table.n_rows
 
 
 def _iterate_batches(tables: Sequence[Table], columns: Sequence[str]) -> Iterator[tuple[int, Any]]:

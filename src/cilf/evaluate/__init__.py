@@ -6,13 +6,18 @@ condenses the records. A ``RunFolder`` keeps them on disk, with a ``Snapshot`` o
 plots. ``read_records`` reads the records of many runs as one pandas table.
 """
 
-from cilf.evaluate import metrics
-from cilf.evaluate.checkpoint import Checkpoint
-from cilf.evaluate.dataframe import read_records
-from cilf.evaluate.metric_table import METRICS
-from cilf.evaluate.records import RunFolder, Snapshot, find_runs
-from cilf.evaluate.run import Step, run_stream, steps
-from cilf.evaluate.summary import summarize
+from typing import TYPE_CHECKING
+
+from cilf.core.lazy import lazy_attributes
+
+if TYPE_CHECKING:
+    from cilf.evaluate import metrics
+    from cilf.evaluate.checkpoint import Checkpoint
+    from cilf.evaluate.dataframe import read_records
+    from cilf.evaluate.metric_table import METRICS
+    from cilf.evaluate.records import RunFolder, Snapshot, find_runs
+    from cilf.evaluate.run import Step, run_stream, steps
+    from cilf.evaluate.summary import summarize
 
 __all__ = [
     "METRICS",
@@ -27,3 +32,20 @@ __all__ = [
     "steps",
     "summarize",
 ]
+
+__getattr__ = lazy_attributes(
+    __name__,
+    {
+        "METRICS": "metric_table",
+        "Checkpoint": "checkpoint",
+        "RunFolder": "records",
+        "Snapshot": "records",
+        "Step": "run",
+        "find_runs": "records",
+        "metrics": "",
+        "read_records": "dataframe",
+        "run_stream": "run",
+        "steps": "run",
+        "summarize": "summary",
+    },
+)

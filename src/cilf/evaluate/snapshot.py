@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.manifold import TSNE
 
 from cilf.core.random import derive_seed, generator
 from cilf.core.types import Array, Floats, Ints
 from cilf.evaluate.records import LONGEST_EXCERPT, Snapshot
-from cilf.evaluate.run import Step
+
+if TYPE_CHECKING:
+    from cilf.evaluate.run import Step
 
 MAX_INSTANCES = 1000  # of a window
 MIN_MAPPED = 10  # instances; with fewer the map shows the main directions
@@ -49,6 +51,8 @@ def _choose_rows(n: int, seed: int, window: int) -> Ints:
 
 def flat_map(embedding: Floats, seed: int) -> Floats:
     """Each instance in the plane: near ones stay near (t-SNE)."""
+    from sklearn.manifold import TSNE
+
     directions = main_directions(embedding)
     n = len(embedding)
     if n < MIN_MAPPED or not directions.any():

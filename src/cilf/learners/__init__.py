@@ -1,33 +1,40 @@
 """Learners: each keeps the contract of :class:`Learner` and has a file or a folder of its own.
 
-``LEARNERS`` is the only table of names. ``make`` builds a learner by name, ``load`` reads one from
-a folder. ``path/to/file.py:Class`` names a learner in a file outside this package.
+``LEARNERS`` is the only table of names: the module and the class of each. A module is imported when
+its learner is used, because torch takes a second to load. ``make`` builds a learner by name,
+``load`` reads one from a folder. ``path/to/file.py:Class`` names a learner in a file outside this
+package.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cilf.core import validation
+from cilf.core.lazy import lazy_attributes
 from cilf.errors import BadInput
 from cilf.learners import persistence, plugins
-from cilf.learners.base import Learner
-from cilf.learners.cfo import CFO
-from cilf.learners.cilf import CILF, CILFPaper, Joint
-from cilf.learners.cpe import CPE
-from cilf.learners.den import DEN
-from cilf.learners.dnn_base import DNNBase
-from cilf.learners.dnn_ewc import DNNEWC
-from cilf.learners.dnn_l2 import DNNL2
-from cilf.learners.dtc import DTC
-from cilf.learners.iforest import IForest
-from cilf.learners.imm import IMMMean, IMMMode
-from cilf.learners.lacu_svm import LACUSVM
-from cilf.learners.never import Never
-from cilf.learners.odin import ODIN
-from cilf.learners.one_svm import OneSVM
-from cilf.learners.senc_mas import SENCMaS
+from cilf.learners.learner_table import LearnerTable
+
+if TYPE_CHECKING:
+    from cilf.learners.base import Learner
+    from cilf.learners.cfo import CFO
+    from cilf.learners.cilf import CILF, CILFPaper, Joint
+    from cilf.learners.cpe import CPE
+    from cilf.learners.den import DEN
+    from cilf.learners.dnn_base import DNNBase
+    from cilf.learners.dnn_ewc import DNNEWC
+    from cilf.learners.dnn_l2 import DNNL2
+    from cilf.learners.dtc import DTC
+    from cilf.learners.editable import EditableLearner, require_editable
+    from cilf.learners.iforest import IForest
+    from cilf.learners.imm import IMMMean, IMMMode
+    from cilf.learners.lacu_svm import LACUSVM
+    from cilf.learners.never import Never
+    from cilf.learners.odin import ODIN
+    from cilf.learners.one_svm import OneSVM
+    from cilf.learners.senc_mas import SENCMaS
 
 __all__ = [
     "CFO",
@@ -42,6 +49,7 @@ __all__ = [
     "ODIN",
     "CILFPaper",
     "DNNBase",
+    "EditableLearner",
     "IForest",
     "IMMMean",
     "IMMMode",
@@ -53,31 +61,36 @@ __all__ = [
     "learner_class",
     "load",
     "make",
+    "require_editable",
+    "require_learner",
 ]
 
-LEARNERS: dict[str, type[Learner]] = {
-    learner.name: learner
-    for learner in (
-        CILF,
-        CILFPaper,
-        IForest,
-        OneSVM,
-        LACUSVM,
-        SENCMaS,
-        ODIN,
-        CFO,
-        CPE,
-        DTC,
-        DNNBase,
-        DNNL2,
-        DNNEWC,
-        IMMMean,
-        IMMMode,
-        DEN,
-        Joint,
-        Never,
-    )
-}
+LEARNERS = LearnerTable(
+    __name__,
+    {
+        "cilf": "cilf:CILF",
+        "cilf-paper": "cilf:CILFPaper",
+        "iforest": "iforest:IForest",
+        "one-svm": "one_svm:OneSVM",
+        "lacu-svm": "lacu_svm:LACUSVM",
+        "senc-mas": "senc_mas:SENCMaS",
+        "odin-cnn": "odin:ODIN",
+        "cfo": "cfo:CFO",
+        "cpe": "cpe:CPE",
+        "dtc": "dtc:DTC",
+        "dnn-base": "dnn_base:DNNBase",
+        "dnn-l2": "dnn_l2:DNNL2",
+        "dnn-ewc": "dnn_ewc:DNNEWC",
+        "imm-mean": "imm:IMMMean",
+        "imm-mode": "imm:IMMMode",
+        "den": "den:DEN",
+        "joint": "cilf:Joint",
+        "never": "never:Never",
+    },
+)
+
+_HOMES = {"Learner": "base", "EditableLearner": "editable", "require_editable": "editable"}
+__getattr__ = lazy_attributes(__name__, {**_HOMES, **LEARNERS.homes})
 
 
 def learner_class(name: str) -> type[Learner]:
@@ -86,9 +99,16 @@ def learner_class(name: str) -> type[Learner]:
     >>> learner_class("iforest").__name__
     'IForest'
     """
+    require_learner(name)
     if plugins.is_plugin(name):
         return plugins.read_class(name, taken=LEARNERS)
-    return LEARNERS[validation.one_of("learner", name, LEARNERS)]
+    return LEARNERS[name]
+
+
+def require_learner(name: str) -> None:
+    """Refuse an unknown name of a learner; nothing is imported for that."""
+    if not plugins.is_plugin(name):
+        validation.one_of("learner", name, LEARNERS)
 
 
 def make(name: str, **parameters: Any) -> Learner:

@@ -5,23 +5,27 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
+from torch import Tensor
+from torch.nn import functional as F
 
 from cilf.clustering.p_values import Labelled, rank_alone
 from cilf.core import Detection, Label, parameters, validation
+from cilf.core.near_duplicates import group_near_duplicates, join_groups
 from cilf.core.parameters import Part
 from cilf.core.types import Array, Bools, Floats, Ints
 from cilf.errors import BadInput, NotFitted
 from cilf.learners import persistence
 from cilf.nn import onnx_models
 from cilf.nn.feature_cache import cached_features
-from cilf.nn.memory import Memory
-from cilf.nn.network import resolve_device
+from cilf.nn.label_check import check_labels
+from cilf.nn.memory import Memory, set_aside
+from cilf.nn.network import resolve_device, to_numpy
 from cilf.nn.pretrained import (
     Extractor,
     is_frozen,
@@ -29,6 +33,7 @@ from cilf.nn.pretrained import (
     locate_network,
     make_extractor,
 )
+from cilf.nn.readouts import find_scale
 
 Arrays = dict[str, Array]
 
@@ -47,6 +52,31 @@ class Remembered(NamedTuple):
     X: Array  # (n, ...) as they came, or as vectors of the frozen network
     y: Array  # (n,) their classes
     held_out: Bools  # (n,) whether they are kept out of all training
+
+
+@dataclass(frozen=True)
+class LabelCheck:
+    """What the other labelled instances say about the labels of new ones, and of kept ones.
+
+    Attributes:
+        is_doubtful: whether the label of each new instance is in doubt.
+        likely: the class that the others say for each new instance.
+        group: near-duplicates among the new instances have the same number.
+        clean: the instances that the learner keeps. They are held-out ones if there are any.
+    """
+
+    is_doubtful: Bools  # (n,)
+    likely: Array  # (n,)
+    group: Ints  # (n,)
+    clean: Clean
+
+
+class Clean(NamedTuple):
+    """How a check of labels judges instances whose labels are taken to be right."""
+
+    n: int
+    n_doubtful: int
+    n_agreeing: int  # the others say their class
 
 
 class Learner(ABC):
@@ -114,6 +144,7 @@ class Learner(ABC):
     _features: Features | None = None  # fixed by fit
     _compared_backbones: Mapping[str, float] = {}  # replaced by fit
     _history: list[dict[str, Any]]
+    _given: Array | None = None  # what fit or update is learning, as users give it
 
     # ------------------------------------------------------------- what a subclass writes
 
@@ -149,6 +180,13 @@ class Learner(ABC):
         """Refuse invalid parameters. ``fit``, ``detect`` and ``update`` call it first."""
         parameters.check_params(self)
 
+    def _score_classes(self, X: Array) -> Tensor | None:
+        """The score of each class for each instance, (n, c), of which ``_predict`` takes the best.
+
+        A learner without such scores gives no probabilities.
+        """
+        return None
+
     def _memories(self) -> tuple[Memory | None, Memory | None]:
         """The labelled instances that it keeps for training, and those that it holds out."""
         return None, None
@@ -167,6 +205,11 @@ class Learner(ABC):
     def _place(self, X: Array) -> Floats:
         """Instances as the vectors whose distances make p-values; none for no instances."""
         return self._embed(X) if len(X) else np.zeros((0, 1), dtype=np.float32)
+
+    def _views(self, X: Array) -> list[Tensor]:
+        """Instances as vectors that tell classes apart, and that training changed least."""
+        frozen = self._features is not None
+        return [torch.from_numpy(X.astype(np.float32) if frozen else self._embed(X))]
 
     def _wanted_features(self, X: Array) -> str | None:
         """The frozen network (see ``nn.pretrained``) that training data pass through, if any."""
@@ -198,7 +241,8 @@ class Learner(ABC):
             self._compared_backbones = {}
             extractor = self._make_extractor(X, positions)
             seen = X if extractor is None else _normalize(cached_features(extractor, X))
-            self._fit(seen, positions)
+            with self._learning(X):
+                self._fit(seen, positions)
         self._classes, self._shape = classes, X.shape[1:]
         self._features = None
         if extractor is not None:
@@ -209,6 +253,27 @@ class Learner(ABC):
     def predict(self, X: Any) -> Array:
         """The known class of each instance."""
         return self.classes_[self._predict(self._extract_features(self._check_instances(X)))]
+
+    def class_probabilities(self, X: Any) -> Floats | None:
+        """The probability of each known class, (n, c), for an instance of one of them.
+
+        The columns are in the order of ``classes_``. Probabilities are a softmax of the learner's
+        scores, times a factor that makes the held-out instances most likely. They say nothing about
+        instances of novel classes, which ``novelty_p`` does. None if the learner has no scores, or
+        holds no instances out.
+        """
+        _, held_out = self._memories()
+        checked = self._check_instances(X)
+        if held_out is None or len(held_out) == 0:
+            return None
+        scores = self._score_classes(self._extract_features(checked))
+        known = self._score_classes(held_out.X)
+        if scores is None or known is None:
+            return None
+        labels = torch.from_numpy(held_out.y).to(known.device)
+        more = (0, len(self._classes) - scores.shape[1])  # classes it has no score for
+        scale = find_scale(F.pad(known, more, value=-torch.inf), labels)
+        return to_numpy(F.softmax(F.pad(scores.double() * scale, more, value=-torch.inf), dim=1))
 
     def embed(self, X: Any) -> Floats:
         """Each instance as a vector: (n, d) float32."""
@@ -249,7 +314,7 @@ class Learner(ABC):
         y = validation.labels(y, n=len(X), kind=self.classes_.dtype.kind)
         arrived = validation.in_order_of_appearance(y, self._classes)
         classes = self._classes + arrived
-        with self._all_or_nothing():
+        with self._all_or_nothing(), self._learning(X):
             self._update(self._extract_features(X), _positions(y, classes), len(classes))
         self._classes = classes
         self._history = [*self._history, _event("update", len(y), arrived)]
@@ -298,6 +363,49 @@ class Learner(ABC):
         """
         self._require_fitted()
         return self._embed(kept.X)
+
+    def check_labels(self, X: Any, y: Any) -> LabelCheck | None:
+        """Check the labels of new instances before an update, without learning them.
+
+        Each is compared with what the kept and the other new instances say. None if the learner
+        keeps nothing to compare with.
+
+        >>> from cilf.learners.iforest import IForest
+        >>> X = [[i % 20 / 20 + 5 * (i >= 20)] for i in range(40)]
+        >>> learner = IForest().fit(X, ["ant"] * 20 + ["bee"] * 20)
+        >>> new = [[0.31], [0.52], [5.13], [5.77]]
+        >>> learner.check_labels(new, ["ant", "bee", "bee", "bee"]).is_doubtful.tolist()
+        [False, True, False, False]
+        """
+        X = self._check_instances(X)
+        y = validation.labels(y, n=len(X), kind=self.classes_.dtype.kind)
+        kept = self.remembered()
+        if kept is None:
+            return None
+        classes = self._classes + validation.in_order_of_appearance(y, self._classes)
+        seen, is_new = self._extract_features(X), np.arange(len(kept.y) + len(X)) >= len(kept.y)
+        group = group_near_duplicates(kept.X, seen)
+        if seen is not X:
+            apart = np.concatenate([np.arange(len(kept.y)), len(kept.y) + group_near_duplicates(X)])
+            group = join_groups(group, apart)
+        labels = np.concatenate([_positions(kept.y, classes), _positions(y, classes)])
+        clean = ~is_new
+        if kept.held_out.any():
+            clean[: len(kept.y)] = kept.held_out
+        views = [
+            torch.cat(pair) for pair in zip(self._views(kept.X), self._views(seen), strict=True)
+        ]
+        checked = check_labels(views, labels, group, clean | is_new)
+        return LabelCheck(
+            is_doubtful=checked.is_doubtful[is_new],
+            likely=np.array(classes)[checked.likely[is_new]],
+            group=group[is_new],
+            clean=Clean(
+                int(clean.sum()),
+                int(checked.is_doubtful[clean].sum()),
+                int((checked.likely == labels)[clean].sum()),
+            ),
+        )
 
     def rename(self, names: Mapping[Label, Label]) -> Self:
         """Rename classes, ``{old: new}``. Nothing else changes.
@@ -448,6 +556,43 @@ class Learner(ABC):
             vars(self).clear()
             vars(self).update(before)
             raise
+
+    @contextmanager
+    def _learning(self, X: Array) -> Iterator[None]:
+        """Let ``_divide`` see the instances as users give them."""
+        self._given = X
+        try:
+            yield
+        finally:
+            del self._given
+
+    def _divide(
+        self,
+        X: Array,
+        y: Ints,
+        per_class: int,
+        rng: np.random.Generator,
+        *,
+        memory: Memory | None = None,
+        held_out: Memory | None = None,
+    ) -> tuple[Memory, Memory]:
+        """Divide new instances into those to train on, and those to hold out with the earlier ones.
+
+        Near-duplicates are on one side. An earlier held-out instance of which near-duplicates come
+        now is dropped. ``memory`` are instances that were trained on before.
+        """
+        memory = Memory.empty(X) if memory is None else memory
+        held_out = Memory.empty(X) if held_out is None else held_out
+        is_new = np.arange(len(memory) + len(held_out) + len(X)) >= len(memory) + len(held_out)
+        group = group_near_duplicates(memory.X, held_out.X, X)
+        own = joined = group[is_new]
+        if self._given is not None and self._given is not X:  # features tell them apart less well
+            joined = join_groups(own, group_near_duplicates(self._given))
+        is_seen = np.isin(own, group[: len(memory)])
+        is_fresh = ~np.isin(group[len(memory) :][: len(held_out)], own)
+        held_out = held_out.rows(np.flatnonzero(is_fresh))
+        train, aside = set_aside(y, per_class, rng, held_out.y, joined, is_seen)
+        return Memory(X[train], y[train]), held_out.combine(X[aside], y[aside])
 
     @property
     def _inner_shape(self) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ from cilf.learners.shared_space import SharedSpace
 from cilf.nn import pretrained
 from cilf.nn.backbones import Factory
 from cilf.nn.classifier import grow_head, softmax_uncertainty, train_classifier
-from cilf.nn.memory import Memory, set_aside
+from cilf.nn.memory import Memory
 from cilf.nn.network import (
     Network,
     as_tensor,
@@ -136,15 +136,15 @@ class ClassifierLearner(Learner):
     def _begin_fit(self, X: Array, y: Ints) -> Task:
         """A new network, for the instances that are not held out."""
         rng = generator(self.seed, "fit")
-        train, aside = set_aside(y, self.calibration_size, rng, there=y[:0])
+        labelled, held_out = self._divide(X, y, self.calibration_size, rng)
         architecture = self._choose_architecture(int(y.max()) + 1)
         network = self._make_network(X.shape[1:], architecture)
-        network.standardise(as_tensor(X[train], network.device))
+        network.standardise(as_tensor(labelled.X, network.device))
         return Task(
             network=network,
             architecture=architecture,
-            labelled=Memory(X[train], y[train]),
-            held_out=Memory(X[aside], y[aside]),
+            labelled=labelled,
+            held_out=held_out,
             settings=self.training.settings(self.epochs, self.training.learning_rate),
             rng=rng,
             seed=self.seed,
@@ -154,12 +154,14 @@ class ClassifierLearner(Learner):
     def _begin_update(self, X: Array, y: Ints, n_classes: int) -> Task:
         """A copy of the network, for the memory and the instances that are not held out."""
         rng = generator(self.seed, "update", self._n_updates)
-        train, aside = set_aside(y, self.calibration_size, rng, there=self._calibration.y)
+        new, held_out = self._divide(
+            X, y, self.calibration_size, rng, memory=self._memory, held_out=self._calibration
+        )
         return Task(
             network=copy.deepcopy(self._network),
             architecture=self._architecture | {"embedding_size": n_classes},
-            labelled=Memory(X[train], y[train]).combine(self._memory.X, self._memory.y),
-            held_out=self._calibration.combine(X[aside], y[aside]),
+            labelled=new.combine(self._memory.X, self._memory.y),
+            held_out=held_out,
             settings=self.training.settings(self.update_epochs, self.training.update_learning_rate),
             rng=rng,
             seed=self.seed,
@@ -203,8 +205,10 @@ class ClassifierLearner(Learner):
             return self._output_network.embedding(features), features
 
     def _predict(self, X: Array) -> Ints:
-        logits, _ = self._outputs(X)
-        return logits.argmax(1).cpu().numpy()
+        return self._score_classes(X).argmax(1).cpu().numpy()
+
+    def _score_classes(self, X: Array) -> Tensor:
+        return self._outputs(X)[0]
 
     def _embed(self, X: Array) -> Floats:
         return to_numpy(self._outputs(X)[1])

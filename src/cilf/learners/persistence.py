@@ -61,7 +61,7 @@ def _is_ours(path: Path) -> bool:
 def read(folder: Path) -> tuple[dict[str, Any], dict[str, Array]]:
     """The description and the arrays of a model folder, after checking both."""
     folder = current_version(folder) if (folder / CURRENT).is_file() else folder
-    head = _read_head(folder)
+    head = read_head(folder)
     tensors = folder / str(head["tensors"]["file"])
     try:
         packed = tensors.read_bytes()
@@ -101,7 +101,8 @@ def _require_own_folder(folder: Path) -> None:
         )
 
 
-def _read_head(folder: Path) -> dict[str, Any]:
+def read_head(folder: Path) -> dict[str, Any]:
+    """The description of a model, after checking it; no tensors are read."""
     if not (folder / HEAD).is_file():
         what = f"has no {HEAD}" if folder.is_dir() else "is not a folder"
         raise BadInput(f"{folder} is not a model: it {what}; name a folder that save() wrote.")

@@ -14,10 +14,13 @@ from contextlib import redirect_stdout
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from cilf.core import validation
 from cilf.errors import BadConfig
-from cilf.learners.base import Learner
+
+if TYPE_CHECKING:
+    from cilf.learners.base import Learner
 
 SUFFIX = ".py"
 DIGEST = "__digest__"  # of the file, as a variable of the module that is made of it
@@ -92,6 +95,8 @@ def _find_line(error: Exception, path: Path) -> str:
 
 
 def _find_class(module: ModuleType, wanted: str, path: Path) -> type[Learner]:
+    from cilf.learners.base import Learner
+
     defined = vars(module)
     theirs = [
         name

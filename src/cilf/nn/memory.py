@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cilf.core.types import Array, Ints
+from cilf.core.near_duplicates import find_mixed
+from cilf.core.types import Array, Bools, Ints
 from cilf.nn.network import as_tensor
 
 SAME = 1e-5  # difference of values that are still the same, relative and absolute
@@ -100,22 +101,48 @@ def even_quotas(size: int, n_classes: int) -> list[int]:
     return [size // n_classes + (i < size % n_classes) for i in range(n_classes)]
 
 
-def set_aside(y: Ints, per_class: int, rng: np.random.Generator, there: Ints) -> tuple[Ints, Ints]:
+def set_aside(
+    y: Ints,
+    per_class: int,
+    rng: np.random.Generator,
+    there: Ints,
+    group: Ints | None = None,
+    is_seen: Bools | None = None,
+) -> tuple[Ints, Ints]:
     """Rows to train on, and rows to keep out of training: up to ``per_class`` of each class.
 
     The labels in ``there`` are kept out already and count. At most a third of the new rows of a
     class is kept out. A class that has ``per_class`` rows gets no more: later queries show
     instances that seemed novel, which are no fair sample of a known class.
 
+    Rows with one number in ``group`` are near-duplicates. The first of them may be kept out, and
+    the others are neither kept out nor trained on then. Rows with ``is_seen`` have near-duplicates
+    that were trained on. They are trained on, as are near-duplicates with different labels.
+
     >>> train, aside = set_aside(np.array([0] * 9 + [1] * 9), 2, np.random.default_rng(0),
     ...                          there=np.array([0, 0]))
     >>> len(train), len(aside), min(aside) >= 9
     (16, 2, np.True_)
     """
+    group = np.arange(len(y)) if group is None else group
+    is_bound = find_mixed(group, y)
+    if is_seen is not None:
+        is_bound |= np.isin(group, group[is_seen])
     kept_out = [np.zeros(0, dtype=np.int64)]
     for label in np.unique(y):
         rows = rng.permutation(np.flatnonzero(y == label))
         missing = max(0, per_class - int((there == label).sum()))
-        kept_out.append(rows[: min(missing, len(rows) // 3)])
+        kept_out.append(_choose_firsts(rows[~is_bound[rows]], group, missing, len(rows) // 3))
     aside = np.sort(np.concatenate(kept_out))
-    return np.setdiff1d(np.arange(len(y)), aside), aside
+    return np.flatnonzero(~np.isin(group, group[aside])), aside
+
+
+def _choose_firsts(rows: Ints, group: Ints, most: int, most_lost: int) -> Ints:
+    """The first row of up to ``most`` groups that have up to ``most_lost`` rows together."""
+    _, first, sizes = np.unique(group[rows], return_index=True, return_counts=True)
+    chosen: list[int] = []
+    for at in np.argsort(first):
+        if len(chosen) < most and sizes[at] <= most_lost:
+            chosen.append(int(rows[first[at]]))
+            most_lost -= int(sizes[at])
+    return np.array(chosen, dtype=np.int64)

@@ -12,8 +12,6 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 import torch
-from scipy.optimize import minimize
-from scipy.special import logsumexp
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -246,6 +244,9 @@ def weigh_scores(scores: Sequence[Tensor], labels: Tensor) -> list[float]:
     logarithms have a standard normal prior, for scores in units of their deviation between
     classes. So all readouts count alike if there are few labels.
     """
+    from scipy.optimize import minimize  # a quarter of a second to import
+    from scipy.special import logsumexp
+
     raw = np.stack([score.cpu().numpy().astype(np.float64) for score in scores])  # (r, n, c)
     units = raw.std(2).mean(1)
     units[units == 0] = 1.0
@@ -265,6 +266,17 @@ def weigh_scores(scores: Sequence[Tensor], labels: Tensor) -> list[float]:
     found = minimize(measure, np.zeros(len(scores)), jac=True, method="L-BFGS-B")
     weights: list[float] = (np.exp(found.x) / units).tolist()
     return weights
+
+
+def find_scale(scores: Tensor, labels: Tensor) -> float:
+    """The factor with which scores, (n, c), are log-odds: it minimises the cross entropy of labels.
+
+    >>> find_scale(torch.tensor([[2.0, 0.0], [0.0, 2.0], [2.0, 0.0]]), torch.tensor([0, 1, 1])) < 1
+    True
+    """
+    finite = torch.isfinite(scores)
+    lowest = scores[finite].min() if bool(finite.any()) else scores.new_zeros(())
+    return weigh_scores([torch.where(finite, scores, lowest)], labels)[0]
 
 
 def _to_arrays(readout: Readout, names: Sequence[str]) -> dict[str, Array]:

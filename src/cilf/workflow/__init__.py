@@ -1,16 +1,19 @@
 """The practitioner's loop on files: fit, detect, update, predict, and the versions of a model.
 
 ``fit`` makes a model folder. ``detect`` finds what is novel in new data and writes findings, in
-which a person names clusters. ``update`` learns these names. ``predict`` uses the model.
-``rename``, ``merge`` and ``forget`` edit its classes, ``rebuild`` makes it anew from its labels. A
-model keeps every version (:class:`ModelFolder`), findings keep the instances (:class:`Findings`).
+which a person names clusters, which ``split_cluster`` and ``merge_clusters`` change. ``update``
+learns these names. ``predict`` uses the model. ``rename``, ``merge`` and ``forget`` edit its
+classes, ``rebuild`` makes it anew from its labels. A model keeps every version
+(:class:`ModelFolder`), findings keep the instances (:class:`Findings`).
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from cilf.core.lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from cilf.workflow.class_edits import forget, merge, rename
+    from cilf.workflow.cluster_edit import merge_clusters, split_cluster
     from cilf.workflow.detection import detect
     from cilf.workflow.findings import Findings
     from cilf.workflow.labels import read_labels
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     from cilf.workflow.model_rebuild import RebuildResult, rebuild
     from cilf.workflow.model_summary import ModelSummary, describe
     from cilf.workflow.model_update import UpdateResult, WouldForget, update
-    from cilf.workflow.prediction import Predictions, predict
+    from cilf.workflow.prediction import Predictions, predict, require_free
     from cilf.workflow.versions import Event, ModelFolder, load_model
 
 __all__ = [
@@ -37,22 +40,41 @@ __all__ = [
     "forget",
     "load_model",
     "merge",
+    "merge_clusters",
     "predict",
     "read_labels",
     "rebuild",
     "rename",
+    "require_free",
+    "split_cluster",
     "update",
 ]
 
-_HOMES = (
-    "detection", "findings", "labels", "model_fit", "model_summary", "model_update", "prediction",
-    "versions", "class_edits", "model_rebuild",
-)  # fmt: skip
-
-
-def __getattr__(name: str) -> Any:
-    """Import a module on first use, because torch takes seconds to load."""
-    if name not in __all__:
-        raise AttributeError(f"module 'cilf.workflow' has no attribute {name!r}")
-    homes = (import_module(f"cilf.workflow.{home}") for home in _HOMES)
-    return next(getattr(home, name) for home in homes if hasattr(home, name))
+__getattr__ = lazy_attributes(
+    __name__,
+    {
+        "Event": "versions",
+        "Findings": "findings",
+        "FitResult": "model_fit",
+        "ModelFolder": "versions",
+        "ModelSummary": "model_summary",
+        "Predictions": "prediction",
+        "RebuildResult": "model_rebuild",
+        "UpdateResult": "model_update",
+        "WouldForget": "model_update",
+        "describe": "model_summary",
+        "detect": "detection",
+        "fit": "model_fit",
+        "forget": "class_edits",
+        "load_model": "versions",
+        "merge": "class_edits",
+        "merge_clusters": "cluster_edit",
+        "predict": "prediction",
+        "read_labels": "labels",
+        "rebuild": "model_rebuild",
+        "rename": "class_edits",
+        "require_free": "prediction",
+        "split_cluster": "cluster_edit",
+        "update": "model_update",
+    },
+)

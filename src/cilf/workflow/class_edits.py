@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from cilf import learners
 from cilf.core.names import check_name, normalize_name
 from cilf.errors import BadInput
-from cilf.learners import Learner
-from cilf.learners.editable import require_editable
 from cilf.workflow.versions import (
     FORGET,
     FORGOTTEN,
@@ -20,6 +19,9 @@ from cilf.workflow.versions import (
     Event,
     ModelFolder,
 )
+
+if TYPE_CHECKING:
+    from cilf.learners import Learner
 
 
 def rename(model: str | Path, old: str, new: str, *, note: str | None = None) -> Event:
@@ -59,7 +61,7 @@ def merge(model: str | Path, kept: str, *others: str, note: str | None = None) -
     """
     folder = ModelFolder.open(model)
     with folder.lock():
-        learner = require_editable(folder.learner(), "merge classes")
+        learner = learners.require_editable(folder.learner(), "merge classes")
         kept, *gone = _find_classes(learner.classes_.tolist(), folder, [kept, *others])
         learner.merge(kept, *gone)
         return folder.add(learner, MERGE, _about(learner, MERGED, dict.fromkeys(gone, kept), note))
@@ -78,7 +80,7 @@ def forget(model: str | Path, *labels: str, note: str | None = None) -> Event:
     """
     folder = ModelFolder.open(model)
     with folder.lock():
-        learner = require_editable(folder.learner(), "forget a class")
+        learner = learners.require_editable(folder.learner(), "forget a class")
         gone = _find_classes(learner.classes_.tolist(), folder, list(labels))
         learner.forget(*gone)
         return folder.add(learner, FORGET, _about(learner, FORGOTTEN, gone, note))

@@ -11,15 +11,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cilf import learners
 from cilf.core.notices import warn_once
 from cilf.core.types import Array, Ints
 from cilf.core.validation import FEWEST_CLASSES
-from cilf.learners import Learner
-from cilf.learners.editable import EditableLearner
 from cilf.workflow.ledger import Answer, LabelledInstances, Ledger, hash_instances
+
+if TYPE_CHECKING:
+    from cilf.learners import Learner
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ def find_corrections(ledger: Ledger, named: LabelledInstances, learner: Learner)
     ]
     whole = _find_whole_classes(ledger, changed, contents, named.labels)
     classes = learner.classes_.tolist()
-    renamed, merged = _settle_classes(whole, classes, isinstance(learner, EditableLearner))
+    renamed, merged = _settle_classes(whole, classes, isinstance(learner, learners.EditableLearner))
     settled = renamed | merged
     fresh = [
         row
@@ -79,7 +82,7 @@ def take_back(learner: Learner, X: Array, replaced: Sequence[tuple[int, Answer]]
     """Take replaced answers back from the learner, if it can."""
     if not replaced:
         return
-    if not isinstance(learner, EditableLearner):
+    if not isinstance(learner, learners.EditableLearner):
         warn_once(
             f"the learner {learner.name!r} cannot take labels back: {len(replaced)} corrected "
             "labels are learned beside the earlier ones ('cilf rebuild' learns the new ones only)"
@@ -93,7 +96,7 @@ def forget_empty_classes(learner: Learner, ledger: Ledger, former: Sequence[str]
     counts = ledger.counts
     empty = [label for label in former if not counts.get(label)]
     n_left = len(learner.classes_) - len(empty)
-    if not empty or not isinstance(learner, EditableLearner) or n_left < FEWEST_CLASSES:
+    if not empty or not isinstance(learner, learners.EditableLearner) or n_left < FEWEST_CLASSES:
         return []
     learner.forget(*empty)
     return empty

@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cilf.core import Detection
+from cilf.core import Detection, validation
 from cilf.data import Instances
 from cilf.errors import BadInput
+from cilf.report.unusual_values import KnownValues, summarize_known
 from cilf.workflow.findings import Findings
 from cilf.workflow.findings_writer import escape_ids, hold_findings, write_findings
 from cilf.workflow.input_data import read_new
 from cilf.workflow.prediction import name_sources, settle_novelty
 from cilf.workflow.versions import load_model
+
+if TYPE_CHECKING:
+    from cilf.learners import Learner
 
 
 def detect(
@@ -28,6 +33,7 @@ def detect(
     skip_bad: bool = False,
     seen: Sequence[str | Path] = (),
     overwrite: bool = False,
+    page: bool = True,
 ) -> Findings:
     """Detect what is known and what is novel in some data, and write the findings to a folder.
 
@@ -42,17 +48,25 @@ def detect(
         skip_bad: leave out instances that cannot be read instead of refusing the data.
         seen: earlier findings, whose instances are left out.
         overwrite: replace the findings that ``out`` holds.
+        page: write a page with every member of every cluster, ``index.html``.
     """
     place = Path(out)
+    _require_room(place, overwrite)  # before anything slow; and again, when nobody else writes
+    if n_novel is not None:
+        validation.whole_number("n_novel", n_novel, least=0)
+    loaded = load_model(model)
+    earlier = [Findings.open(path) for path in seen]
     with hold_findings(place):
         _require_room(place, overwrite)
-        loaded = load_model(model)
         instances = read_new(data, loaded, column=column, skip_bad=skip_bad)
-        instances = _drop_seen(instances, seen, data)
+        instances = _drop_seen(instances, earlier, data)
         answers = loaded.ledger.match(instances.ids, instances.X)
         detection = apply_answers(loaded.learner.detect(instances.X, n_novel), answers)
         about = {"model_id": loaded.id, "version": loaded.version, "data": str(data)}
-        return write_findings(place, about, instances, detection, name_sources(answers))
+        known = _summarize_known(loaded.learner, instances, detection)
+        return write_findings(
+            place, about, instances, detection, name_sources(answers), known=known, page=page
+        )
 
 
 def apply_answers(detection: Detection, answers: Sequence[str | None]) -> Detection:
@@ -89,10 +103,23 @@ def _shift_counts(probability: Mapping[int, float], n_fewer: int) -> dict[int, f
     return shifted
 
 
-def _drop_seen(instances: Instances, seen: Sequence[str | Path], data: str | Path) -> Instances:
+def _summarize_known(
+    learner: Learner, instances: Instances, detection: Detection
+) -> KnownValues | None:
+    """The usual values of the known classes: in the memory, or in the data if there is none."""
+    if instances.X.ndim != 2:
+        return None
+    kept = learner.remembered()
+    if kept is not None and kept.X.shape[1:] == learner.instance_shape:  # as they came
+        return summarize_known(kept.X, kept.y)
+    known = detection.cluster < 0
+    return summarize_known(instances.X[known], detection.label[known])
+
+
+def _drop_seen(instances: Instances, seen: Sequence[Findings], data: str | Path) -> Instances:
     if not seen:
         return instances
-    before = np.concatenate([Findings.open(path).assignments.ids for path in seen])
+    before = np.concatenate([findings.assignments.ids for findings in seen])
     fresh = ~np.isin(escape_ids(instances.ids), before)
     if not fresh.any():
         raise BadInput(

@@ -3,12 +3,15 @@
 ::
 
     FINDINGS/
+      index.html        every member of every cluster, to look through in a browser
+      pictures/         the pictures of this page, if the instances are images
       findings.csv      identity, label, source, novelty, novelty_p, cluster, name: one line an
-                        instance
+                        instance, with its text or its first values at the end
       clusters.csv      one line for each cluster; its name applies to all its members
       cluster-1.png     typical members of a cluster (cluster-1.txt if they are texts)
       instances.npz     the instances themselves, so that a model can be updated from here
-      findings.json     the model and the data that the findings come from
+      findings.json     the model and the data that the findings come from, and each split and
+                        merge of clusters since then
 
 The column ``name`` is empty at first. :mod:`cilf.workflow.labels` reads what people write into it.
 """
@@ -27,12 +30,15 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from cilf.core.files import describe_missing
 from cilf.core.types import Array, Floats, Ints
 from cilf.errors import BadInput
+from cilf.report.unusual_values import KnownValues
 
 FORMAT = 3
 PERSON, MODEL = "person", "model"  # sources of a label
 HEAD, ROWS, CLUSTERS, KEPT = "findings.json", "findings.csv", "clusters.csv", "instances.npz"
+PAGE = "index.html"
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,9 @@ class Findings:
         """Open the findings in a folder; a folder without findings is refused."""
         findings = cls(path)
         if not findings.exists():
-            raise BadInput(f"{path} holds no findings: name a folder that 'cilf detect' wrote.")
+            missing = describe_missing(findings.path, "folder")
+            what = f"{path} holds no findings" if findings.path.exists() else missing
+            raise BadInput(f"{what}: name a findings folder, which 'cilf detect' writes.")
         version = findings.about.get("format")
         if version != FORMAT:
             raise BadInput(
@@ -123,6 +131,18 @@ class Findings:
         """The embedding of each instance, (n, d), by the model that detected."""
         return self._arrays["embedding"]
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the table that the instances come from; none if it was no table."""
+        return tuple(self.about.get("columns", ()))
+
+    @property
+    def known_values(self) -> KnownValues | None:
+        """The usual values of the known classes; None if instances are no rows of numbers."""
+        if "known_medians" not in self._arrays:
+            return None
+        return KnownValues(self._arrays["known_medians"], self._arrays["known_spreads"])
+
     def instances(self, rows: Ints) -> Array:
         """The instances of these rows, in the form that the model takes."""
         if "X" in self._arrays:
@@ -133,6 +153,12 @@ class Findings:
         """The contact sheet of a cluster, counted from 0; None if there is none."""
         paths = (self.path / sheet_name(cluster, suffix) for suffix in ("png", "txt"))
         return next((path for path in paths if path.is_file()), None)
+
+    @property
+    def page(self) -> Path | None:
+        """The page with every member of every cluster; None if there is none."""
+        path = self.path / PAGE
+        return path if path.is_file() else None
 
     @cached_property
     def _arrays(self) -> dict[str, Array]:

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from cilf.core.notices import warn_once
 from cilf.data import DATASETS, Dataset, Instances, load_dataset, load_instances
+from cilf.data.columns import Table, find_kinds
+from cilf.data.reader import Reader
 from cilf.data.readers import find_reader
+from cilf.errors import BadInput
 from cilf.workflow.versions import LoadedModel
 
-IMAGE_AXES = (2, 3)
+IMAGES, NUMBERS, TEXTS = "images", "numbers", "texts"  # the forms of instances
+FORM_OF_AXES = {0: TEXTS, 1: NUMBERS, 2: IMAGES, 3: IMAGES}  # of one instance
+FORM_OF_KIND = {
+    "image": IMAGES,
+    "path": IMAGES,
+    "text": TEXTS,
+    "number": NUMBERS,
+    "vector": NUMBERS,
+}
+REMEDIES = {
+    IMAGES: "give a folder of images, or a table with a column of images or of their paths",
+    NUMBERS: "give a table with these columns",
+    TEXTS: "give a table with a column of texts",
+}
+MOST_LISTED = 5  # columns in a message
 
 
 def read_labelled(data: str, loading: Mapping[str, Any]) -> Dataset:
@@ -29,15 +46,59 @@ def read_new(
 ) -> Instances:
     """Read new instances in the form of the model: images of its size, columns of its names."""
     path = Path(data).expanduser()
-    shape = model.learner.instance_shape
-    options = find_reader(path).options
-    columns = list(model.columns) if "columns" in options else []
+    shape, form = model.instance_shape, FORM_OF_AXES[len(model.instance_shape)]
+    reader = find_reader(path)
+    _require_form(path, reader, model, column)
+    columns = list(model.columns) if "columns" in reader.options else []
     if column is None and len(columns) == 1:
         column = columns[0]
-    return load_instances(
+    instances = load_instances(
         path,
         column=column,
         columns=columns if column is None and columns else None,
-        size=shape if len(shape) in IMAGE_AXES and "size" in options else None,
+        size=shape if form == IMAGES and "size" in reader.options else None,
         skip_bad=skip_bad,
     )
+    found = FORM_OF_AXES[instances.X.ndim - 1]
+    if found != form:
+        raise _form_error(f"{path} holds {found}", model)
+    return instances
+
+
+def _require_form(path: Path, reader: Reader, model: LoadedModel, column: str | None) -> None:
+    """Refuse data in another form than that of the model, before they are read."""
+    form = FORM_OF_AXES[len(model.instance_shape)]
+    if path.is_dir():
+        if form != IMAGES:
+            raise _form_error(f"{path} is a folder of images", model)
+    elif reader.read_table is not None:
+        _require_table_form(path, reader.read_table(path), model, column)
+
+
+def _require_table_form(path: Path, table: Table, model: LoadedModel, column: str | None) -> None:
+    form = FORM_OF_AXES[len(model.instance_shape)]
+    forms = {FORM_OF_KIND[kind] for kind in find_kinds(table, column)}
+    if forms and form not in forms:
+        raise _form_error(f"{path} is a table of {' and '.join(sorted(forms))}", model)
+    if column is None and len(model.columns) == 1 and model.columns[0] not in table.features:
+        raise BadInput(
+            f"{path} lacks the column {model.columns[0]!r} that the model was fitted on (it has "
+            f"{_list(table.features)}): rename a column, or name the right one with --column."
+        )
+
+
+def _form_error(what: str, model: LoadedModel) -> BadInput:
+    form = FORM_OF_AXES[len(model.instance_shape)]
+    about = form
+    if form == IMAGES:
+        about = f"images of {' x '.join(map(str, model.instance_shape))} pixels"
+    if form == NUMBERS:
+        columns = f" ({_list(model.columns)})" if model.columns else ""
+        about = f"tables of {model.instance_shape[0]} numbers{columns}"
+    return BadInput(f"{what}, but the model takes {about}: {REMEDIES[form]}.")
+
+
+def _list(columns: Collection[str]) -> str:
+    names = [repr(column) for column in columns]
+    more = f", ... {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+    return ", ".join(names[:MOST_LISTED]) + more

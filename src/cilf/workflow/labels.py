@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cilf.core.files import describe_missing
 from cilf.core.names import check_name, normalize_name
 from cilf.core.notices import warn_once
 from cilf.data.spreadsheets import Row, Sheet, read_sheet
@@ -46,7 +47,7 @@ def read_labels(
     if path.is_dir():
         rows, clusters = _read_instance_names(read_sheet(path / ROWS), found), {}
         if (path / CLUSTERS).is_file():
-            clusters = _read_cluster_names(read_sheet(path / CLUSTERS), found)
+            clusters = read_cluster_names(read_sheet(path / CLUSTERS), found)
     else:
         rows, clusters = _read_names(read_sheet(path), found)
     names = _name_members(clusters, found) | rows
@@ -64,7 +65,7 @@ def _find_folder(path: Path, findings: str | Path | None) -> Path:
     if findings is not None:
         return Path(findings).expanduser()
     if not path.exists():
-        raise BadInput(f"{path} is not there: name a findings folder, or a table of labels.")
+        raise BadInput(f"{describe_missing(path)}: name a findings folder, or a table of labels.")
     folder = path if path.is_dir() else path.parent
     if path.is_file() and not (folder / HEAD).is_file():
         raise BadInput(
@@ -79,9 +80,9 @@ def _read_names(sheet: Sheet, found: Assignments) -> tuple[Names, Names]:
     if {"identity", "name"} <= columns:
         return _read_instance_names(sheet, found), {}
     if {"identity", "label"} <= columns:
-        return _collect(sheet, "label", _match_rows(sheet, found)), {}
+        return _collect(sheet, "label", match_rows(sheet, found)), {}
     if {"cluster", "name"} <= columns:
-        return {}, _read_cluster_names(sheet, found)
+        return {}, read_cluster_names(sheet, found)
     listed = ", ".join(map(repr, sheet.columns))
     raise BadInput(
         f"{sheet.path} has the columns {listed}: it needs 'identity' and 'label' (or 'name'), or "
@@ -92,7 +93,7 @@ def _read_names(sheet: Sheet, found: Assignments) -> tuple[Names, Names]:
 def _read_instance_names(sheet: Sheet, found: Assignments) -> Names:
     for column in ("identity", "name"):
         _require_column(sheet, column)
-    row_of = _match_rows(sheet, found)
+    row_of = match_rows(sheet, found)
     names = _collect(sheet, "name", row_of)
     if "label" not in sheet.columns:
         return names
@@ -124,7 +125,8 @@ def _report_changed_labels(
         )
 
 
-def _read_cluster_names(sheet: Sheet, found: Assignments) -> Names:
+def read_cluster_names(sheet: Sheet, found: Assignments) -> Names:
+    """Read the names of clusters in a table, by number from 0."""
     for column in ("cluster", "name"):
         _require_column(sheet, column)
     n_clusters = len(found.cluster_sizes)
@@ -148,7 +150,7 @@ def _require_column(sheet: Sheet, column: str) -> None:
         )
 
 
-def _match_rows(sheet: Sheet, found: Assignments) -> dict[int, int]:
+def match_rows(sheet: Sheet, found: Assignments) -> dict[int, int]:
     """Match each line of a table to a row of the findings."""
     row_of = {identity: row for row, identity in enumerate(found.ids.tolist())}
     stripped = {identity.strip(): row for identity, row in row_of.items()}

@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from cilf.core.names import require_distinct
+from cilf.core.notices import warn_once
 from cilf.core.types import Array
-from cilf.data import Dataset
+from cilf.data import Dataset, require_dataset
 from cilf.errors import BadInput
-from cilf.learners import make
+from cilf.learners import make, require_learner
 from cilf.workflow.comparison import Score
+from cilf.workflow.data_check import check_data
 from cilf.workflow.input_data import read_labelled
 from cilf.workflow.ledger import LabelledInstances
 from cilf.workflow.prediction import count_labels
@@ -68,10 +70,15 @@ def fit(
     """
     model = ModelFolder(out)
     _require_new(model, again)
+    require_learner(learner)
+    require_dataset(data, **(loading or {}))
     made = make(learner, **(parameters or {}))
     dataset = read_labelled(data, loading or {})
     if dataset.train.y.dtype.kind == "U":
         require_distinct(dataset.train.y.tolist())
+    report = check_data(dataset)
+    for problem in report.problems:
+        warn_once(f"{data}: {problem}")
     made.fit(*dataset.train)
     predicted = made.predict(dataset.test.X)
     accuracy = _score_classes(dataset.test.y, predicted)
@@ -83,6 +90,9 @@ def fit(
         "labels": count_labels(dataset.train.y.tolist()),
         "new_classes": made.classes_.tolist(),
         "held_out": {label: score.to_json() for label, score in accuracy.items()},
+        "near_duplicates": report.n_near_duplicates,
+        "near_duplicates_across": report.n_across,
+        "problems": report.problems,
         "columns": list(dataset.columns),
         "note": note,
     }

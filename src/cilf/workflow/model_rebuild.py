@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -13,10 +13,12 @@ from cilf.core.types import Array
 from cilf.core.validation import FEWEST_CLASSES
 from cilf.data import Dataset
 from cilf.errors import BadInput
-from cilf.learners import Learner
 from cilf.workflow.input_data import read_labelled
 from cilf.workflow.ledger import Answer, Ledger, hash_instances
 from cilf.workflow.versions import REBUILD, UPDATE, Event, ModelFolder
+
+if TYPE_CHECKING:
+    from cilf.learners import Learner
 
 MOST_LISTED = 3
 

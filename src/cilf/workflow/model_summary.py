@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cilf.learners import Learner
-from cilf.learners.editable import EditableLearner
+from cilf import learners
 from cilf.workflow.ledger import Ledger
 from cilf.workflow.versions import FORGET, Event, ModelFolder
+
+if TYPE_CHECKING:
+    from cilf.learners import Learner
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ def describe(model: str | Path) -> ModelSummary:
         frozen_network=learner.frozen_network,
         compared_backbones=learner.compared_backbones,
         forgotten=_find_forgotten(folder, lineage),
-        is_editable=isinstance(learner, EditableLearner),
+        is_editable=isinstance(learner, learners.EditableLearner),
     )
 
 

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cilf import learners
 from cilf.core import validation
 from cilf.core.names import check_names, normalize_name
 from cilf.core.notices import warn_once
 from cilf.data import Instances
 from cilf.errors import BadInput
-from cilf.learners import Learner
-from cilf.learners.editable import EditableLearner
 from cilf.workflow.comparison import (
     ClassChange,
+    Loss,
     explain_refusal,
-    mean_loss,
+    measure_loss,
     select_losses,
     update_and_compare,
 )
@@ -31,6 +30,7 @@ from cilf.workflow.corrections import (
     take_back,
 )
 from cilf.workflow.findings import Findings
+from cilf.workflow.label_doubts import LabelDoubts, find_label_doubts
 from cilf.workflow.ledger import Answer, LabelledInstances, Ledger, hash_instances, select_rows
 from cilf.workflow.prediction import count_labels
 from cilf.workflow.versions import (
@@ -42,6 +42,9 @@ from cilf.workflow.versions import (
     ModelFolder,
     combine_renames,
 )
+
+if TYPE_CHECKING:
+    from cilf.learners import Learner
 
 TOLERANCE = 0.05  # accuracy that known classes may lose on average
 MOST_LISTED = 3
@@ -59,6 +62,7 @@ class UpdateResult:
         n_corrected: the number of instances that had another label before.
         new_classes: the classes that the model did not know before.
         changes: what the update does to each class, the known classes first.
+        doubts: the classes of which many labels look wrong.
     """
 
     event: Event | None
@@ -66,11 +70,17 @@ class UpdateResult:
     new_classes: list[str]
     changes: list[ClassChange]
     n_corrected: int = 0
+    doubts: list[LabelDoubts] = field(default_factory=list)
 
     @property
     def loss(self) -> float:
         """The accuracy that known classes lose on average; NaN if it cannot be measured."""
-        return mean_loss(self.changes)
+        return self.paired_loss.mean
+
+    @property
+    def paired_loss(self) -> Loss:
+        """The loss with its deviation."""
+        return measure_loss(self.changes)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -78,13 +88,14 @@ class UpdateResult:
             "n_labels": self.n_labels,
             "n_corrected": self.n_corrected,
             "new_classes": self.new_classes,
-            "loss": None if math.isnan(self.loss) else self.loss,
+            **self.paired_loss.to_json(),
+            "doubts": [doubts.to_json() for doubts in self.doubts],
             "classes": [change.to_json() for change in self.changes],
         }
 
 
 class WouldForget(BadInput):
-    """An update would cost the known classes too much; ``result`` says how much."""
+    """An update costs the known classes too much, or many labels look wrong; see ``result``."""
 
     def __init__(self, message: str, result: UpdateResult) -> None:
         super().__init__(message)
@@ -112,8 +123,9 @@ def update(
         labels: the class of each labelled instance of ``data``, by its identity.
         source: the file or folder that the labels come from; the log keeps it.
         tolerance: the accuracy that known classes may lose on average. A single class may lose
-            three times as much.
-        force: keep the new version whatever it costs.
+            three times as much. An update is refused if it surely loses more: the lower bound of
+            the loss counts.
+        force: keep the new version whatever it costs, and however many labels look wrong.
         note: a text that the log keeps.
         renames: new names of known classes, ``{old: new}``.
     """
@@ -135,7 +147,7 @@ def update(
         _settle_classes(learner, ledger, found)
         fresh = select_rows(named, found.fresh)
         result = _learn(learner, named, fresh, found)
-        forced = _check_losses(folder, result, tolerance, force)
+        forced = _check_result(folder, result, tolerance, force)
         forgotten = _drop_replaced(learner, ledger, fresh, found)
         about = {
             "source": str(source),
@@ -145,6 +157,7 @@ def update(
             "n_corrected": found.n_corrected,
             "new_classes": result.new_classes,
             "changes": [change.to_json() for change in result.changes],
+            "doubts": [doubt.to_json() for doubt in result.doubts],
             "forced": forced,
             "note": note,
         }
@@ -181,7 +194,7 @@ def _settle_classes(learner: Learner, ledger: Ledger, found: Corrections) -> Non
         warn_once(f"all labels of {old!r} are corrected to {new!r}, which takes its place")
     if found.renamed:
         learner.rename(dict(found.renamed.items()))
-    if isinstance(learner, EditableLearner):
+    if isinstance(learner, learners.EditableLearner):
         for old, new in found.merged.items():
             learner.merge(new, old)
     ledger.rename(found.settled)
@@ -215,23 +228,43 @@ def _learn(
         return UpdateResult(None, 0, [], [], found.n_corrected)
     n_known = len(learner.classes_)
     take_back(learner, named.X, found.replaced)
-    changes = update_and_compare(learner, fresh.X, np.array(fresh.labels, dtype=str))
+    y = np.array(fresh.labels, dtype=str)
+    doubts = find_label_doubts(learner.check_labels(fresh.X, y), y, fresh.ids)
+    changes = update_and_compare(learner, fresh.X, y)
     new_classes = learner.classes_.tolist()[n_known:]
-    return UpdateResult(None, len(fresh), new_classes, changes, found.n_corrected)
+    return UpdateResult(None, len(fresh), new_classes, changes, found.n_corrected, doubts)
 
 
-def _check_losses(folder: ModelFolder, result: UpdateResult, tolerance: float, force: bool) -> bool:
-    """Whether the update costs too much but is forced; refused if it is not forced."""
+def _check_result(folder: ModelFolder, result: UpdateResult, tolerance: float, force: bool) -> bool:
+    """Whether an update that would be refused is forced; refused if it is not forced."""
     for change in select_losses(result.changes, tolerance):
         warn_once(f"class {change.label!r} loses {change.loss:.3f}: check its new instances")
-    problem = explain_refusal(result.changes, tolerance)
+    refusing = [found for found in result.doubts if found.refuses]
+    for found in result.doubts if force or not refusing else ():
+        warn_once(str(found))
+    problem = _explain_refusal(result, refusing, tolerance)
     if problem and not force:
-        raise WouldForget(
-            f"{folder.path} stays as it is: {problem}, more than {tolerance:g} allows: look for "
-            "wrong labels, name more instances, or keep it anyway (--force).",
-            result,
-        )
+        raise WouldForget(f"{folder.path} stays as it is: {problem}.", result)
     return problem is not None
+
+
+def _explain_refusal(
+    result: UpdateResult, refusing: Sequence[LabelDoubts], tolerance: float
+) -> str | None:
+    loss = explain_refusal(result.changes, tolerance)
+    if refusing:
+        cost = f"; {loss}" if loss else ""
+        return (
+            f"{'; '.join(map(str, refusing))}{cost}. Look at these instances and correct their "
+            "labels, or keep the update anyway (--force; cilf rollback undoes it)"
+        )
+    if loss:
+        return (
+            f"{loss}, surely more than {tolerance:g}: look whether a new class is a known one "
+            "under another name, name more instances of the known classes, or keep the update "
+            "anyway (--force; cilf rollback undoes it)"
+        )
+    return None
 
 
 def _require_same_model(folder: ModelFolder, findings: Findings) -> None:

@@ -23,19 +23,29 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from importlib.metadata import version as installed_version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cilf.core.files import PENDING, explain_write_errors, put_folder, replace_file
+from cilf.core.files import (
+    PENDING,
+    describe_missing,
+    explain_write_errors,
+    put_folder,
+    replace_file,
+)
 from cilf.core.locks import hold_lock
 from cilf.core.types import Array
 from cilf.errors import BadInput
-from cilf.learners import Learner, load
-from cilf.learners.persistence import CURRENT, HEAD, VERSIONS, current_version
+from cilf.learners import load
+from cilf.learners.persistence import CURRENT, HEAD, VERSIONS, current_version, read_head
 from cilf.workflow.ledger import Answer, LabelledInstances, Ledger, read_answers, read_instances
+
+if TYPE_CHECKING:
+    from cilf.learners import Learner
 
 FORMAT = 2
 LOG, LOCK, LABELS, INSTANCES = "log.jsonl", "lock", "labels.csv", "instances.npz"
@@ -112,8 +122,9 @@ class ModelFolder:
                     f"{path} holds a model without versions, as learner.save writes it: detect and "
                     "predict take it, everything else needs one that 'cilf fit' made."
                 )
-            what = "is no model" if model.path.is_dir() else "is not there"
-            raise BadInput(f"{path} {what}: name a folder that 'cilf fit' made.")
+            missing = describe_missing(model.path, "folder")
+            what = f"{path} is no model" if model.path.exists() else missing
+            raise BadInput(f"{what}: name a model folder, which 'cilf fit' makes.")
         model.require_format()
         return model
 
@@ -346,28 +357,41 @@ def combine_renames(past: Mapping[str, str], new: Mapping[str, str]) -> dict[str
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A learner to use, and the columns that it was fitted on.
+    """A version of a model to use.
 
     Attributes:
-        learner: the learner of the current version.
+        path: the folder of the version.
+        instance_shape: the shape of one instance; () if instances are texts.
         id: the identifier of the model; "" if it has no versions.
         version: the number of the version; None if there are none.
         columns: the columns of the table that it was fitted on; none if it was no table.
         ledger: the labels that people gave to instances.
     """
 
-    learner: Learner
+    path: Path
+    instance_shape: tuple[int, ...]
     id: str = ""
     version: int | None = None
     columns: tuple[str, ...] = ()
     ledger: Ledger = field(default_factory=Ledger)
 
+    @cached_property
+    def learner(self) -> Learner:
+        """The learner, loaded at its first use: importing what it needs takes a second."""
+        return load(self.path)
+
 
 def load_model(path: str | Path) -> LoadedModel:
-    """Load the current version of a model, or a model without versions."""
+    """Open the current version of a model, or a model without versions."""
     if not ModelFolder(path).exists() and (Path(path) / HEAD).is_file():
-        return LoadedModel(load(path))
+        return LoadedModel(Path(path), _read_shape(Path(path)))
     model = ModelFolder.open(path)
     number = model.current
+    folder = model.version_path(number)
     columns = tuple(model.lineage(number)[0].about.get("columns", ()))
-    return LoadedModel(model.learner(number), model.id, number, columns, model.ledger(number))
+    shape, ledger = _read_shape(folder), model.ledger(number)
+    return LoadedModel(folder, shape, model.id, number, columns, ledger)
+
+
+def _read_shape(folder: Path) -> tuple[int, ...]:
+    return tuple(read_head(folder)["instance_shape"])

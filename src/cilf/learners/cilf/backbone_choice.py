@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from cilf.core import Detection, progress
 from cilf.core.notices import warn_once
@@ -129,6 +128,8 @@ def measure_recovery(found: Detection, truth: Ints, hidden: Ints) -> float:
 
     Each hidden class is matched with at most one cluster.
     """
+    from scipy.optimize import linear_sum_assignment  # a quarter of a second to import
+
     is_hidden = np.isin(truth, hidden)
     is_known_right = ~found.is_novel & (found.label == truth)
     known = float(is_known_right[~is_hidden].mean())

@@ -15,7 +15,7 @@ from cilf.core.random import generator
 from cilf.core.types import Array, Ints
 from cilf.learners.base import Arrays
 from cilf.learners.cilf.learner import CILF
-from cilf.nn.memory import Memory, set_aside
+from cilf.nn.memory import Memory
 from cilf.nn.network import Network
 
 
@@ -72,11 +72,13 @@ class Joint(CILF):
 
     def _update(self, X: Array, y: Ints, n_classes: int) -> None:
         rng = generator(self.seed, "update", self._n_updates)
-        train, aside = set_aside(y, self.calibration_size, rng, there=self._calibration.y)
-        everything = self._everything.combine(X[train], y[train])
+        new, calibration = self._divide(
+            X, y, self.calibration_size, rng, memory=self._everything, held_out=self._calibration
+        )
+        everything = self._everything.combine(new.X, new.y)
         network, epochs = self._start()
         self._train(network, everything, rng, epochs=epochs, even=True)
-        self._calibration = self._calibration.combine(X[aside], y[aside])
+        self._calibration = calibration
         self._learn_readouts(everything)
 
     def _train(

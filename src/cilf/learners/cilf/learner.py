@@ -33,7 +33,7 @@ from cilf.learners.cilf.update import update_embedding
 from cilf.learners.editable import LEAVES, EditableLearner
 from cilf.nn import pretrained
 from cilf.nn.backbones import Factory
-from cilf.nn.memory import Memory, set_aside
+from cilf.nn.memory import Memory
 from cilf.nn.network import (
     Network,
     as_tensor,
@@ -185,10 +185,8 @@ class CILF(EditableLearner):
             "embedding_size": self.embedding_size,
         }
         rng = generator(self.seed, "fit")
-        train, aside = set_aside(y, self.calibration_size, rng, there=y[:0])
-        self._calibration = Memory(X[aside], y[aside])
+        known, self._calibration = self._divide(X, y, self.calibration_size, rng)
         network = self._make_network(X.shape[1:], self._architecture)
-        known = Memory(X[train], y[train])
         self._train(network, known, rng, epochs=self.epochs)
         self._learn_readouts(known)
 
@@ -228,17 +226,18 @@ class CILF(EditableLearner):
     def _update(self, X: Array, y: Ints, n_classes: int) -> None:
         purpose = ("update", self._n_updates)
         rng = generator(self.seed, *purpose)
-        train, aside = set_aside(y, self.calibration_size, rng, there=self._calibration.y)
-        new = Memory(X[train], y[train])
+        new, calibration = self._divide(
+            X, y, self.calibration_size, rng, memory=self._memory, held_out=self._calibration
+        )
         pool = new.combine(self._memory.X, self._memory.y)
         embedding = update_embedding(
-            self._embedding(), self._to_tensors(pool, self._network), len(train), n_classes,
+            self._embedding(), self._to_tensors(pool, self._network), len(new), n_classes,
             loss=self.loss, optimiser=self.training, epochs=self.update_epochs,
             seed=derive_seed(self.seed, *purpose),
         )  # fmt: skip
         self._keep(embedding)
         self._memory = pool.rebalance(self.memory_size, rng)
-        self._calibration = self._calibration.combine(X[aside], y[aside])
+        self._calibration = calibration
         ridge = self._readouts.ridge
         self._learn_readouts(pool if ridge is None else new, ridge)
 
@@ -284,7 +283,13 @@ class CILF(EditableLearner):
         return view_inputs(self._network.scale, self._patches, x)
 
     def _predict(self, X: Array) -> Ints:
-        return self._readouts.label(self._embedding().views(as_tensor(X, self._network.device)))
+        return self._score_classes(X).argmax(1).cpu().numpy()
+
+    def _score_classes(self, X: Array) -> Tensor:
+        return self._readouts.score(self._embedding().views(as_tensor(X, self._network.device)))
+
+    def _views(self, X: Array) -> list[Tensor]:
+        return self._embedding().views(as_tensor(X, self._network.device))[-1:]
 
     def _label(self, result: DetectorResult) -> Ints:
         """The known class of each instance, by the readout or by a detector's own network."""

@@ -27,10 +27,14 @@ class Readouts:
     known: Mapping[str, Readout]
     weights: Mapping[str, float]
 
-    def label(self, views: Sequence[Tensor]) -> Ints:
-        """The known class of each instance: that of the largest weighted sum of scores."""
+    def score(self, views: Sequence[Tensor]) -> Tensor:
+        """The weighted sum of the scores of each class: (n, c)."""
         scores = [weight * self.known[name].score(views) for name, weight in self.weights.items()]
-        return torch.stack(scores).sum(0).argmax(1).cpu().numpy()
+        return torch.stack(scores).sum(0)
+
+    def label(self, views: Sequence[Tensor]) -> Ints:
+        """The known class of each instance: that of the largest score."""
+        return self.score(views).argmax(1).cpu().numpy()
 
     @property
     def ridge(self) -> RandomRidge | None:

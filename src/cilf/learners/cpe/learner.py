@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -23,7 +24,7 @@ from cilf.learners.shared_space import SharedSpace
 from cilf.nn import pretrained
 from cilf.nn.backbones import Factory
 from cilf.nn.classifier import grow_layer
-from cilf.nn.memory import Memory, set_aside
+from cilf.nn.memory import Memory
 from cilf.nn.network import (
     Network,
     as_tensor,
@@ -121,8 +122,7 @@ class CPE(Learner):
 
     def _fit(self, X: Array, y: Ints) -> None:
         rng = generator(self.seed, "fit")
-        train, aside = set_aside(y, self.calibration_size, rng, there=y[:0])
-        known, held_out = Memory(X[train], y[train]), Memory(X[aside], y[aside])
+        known, held_out = self._divide(X, y, self.calibration_size, rng)
         n_classes = int(y.max()) + 1
         architecture = {
             "backbone": self.backbone,
@@ -145,9 +145,10 @@ class CPE(Learner):
     def _update(self, X: Array, y: Ints, n_classes: int) -> None:
         key = ("update", self._n_updates)
         rng = generator(self.seed, *key)
-        train, aside = set_aside(y, self.calibration_size, rng, there=self._calibration.y)
-        pool = Memory(X[train], y[train]).combine(self._memory.X, self._memory.y)
-        held_out = self._calibration.combine(X[aside], y[aside])
+        new, held_out = self._divide(
+            X, y, self.calibration_size, rng, memory=self._memory, held_out=self._calibration
+        )
+        pool = new.combine(self._memory.X, self._memory.y)
         network = copy.deepcopy(self._network)
         setattr(network, CLASSIFIER, grow_layer(_classifier(network), n_classes, self.seed))
         settings = self.training.settings(self.update_epochs, self.training.update_learning_rate)
@@ -210,6 +211,11 @@ class CPE(Learner):
     def _predict(self, X: Array) -> Ints:
         z = embed(self._network, as_tensor(X, self._network.device))
         return self._prototypes.labels[self._prototypes.nearest(z)[1]].cpu().numpy()
+
+    def _score_classes(self, X: Array) -> Tensor:
+        z = embed(self._network, as_tensor(X, self._network.device))
+        own = [torch.full_like(self._prototypes.labels[:1], c) for c in range(len(self._spreads))]
+        return torch.stack([-self._prototypes.nearest_own(z, label)[0] for label in own], dim=1)
 
     def _embed(self, X: Array) -> Floats:
         return to_numpy(embed(self._network, as_tensor(X, self._network.device)))

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from cilf.core import Detection, validation
 from cilf.core.parameters import inherit_descriptions
@@ -17,7 +19,7 @@ from cilf.learners.embedder import Embedder, check_features, find_frozen_network
 from cilf.learners.novel_clustering import NovelClustering, ScoredWindow
 from cilf.learners.senc_mas.frequent_directions import Sketch
 from cilf.learners.shared_space import SharedSpace
-from cilf.nn.memory import Memory, set_aside
+from cilf.nn.memory import Memory
 
 
 @inherit_descriptions
@@ -98,27 +100,25 @@ class SENCMaS(Learner):
 
     def _fit(self, X: Array, y: Ints) -> None:
         rng = generator(self.seed, "fit")
-        train, aside = set_aside(y, self.calibration_size, rng, there=y[:0])
-        self._embedder = Embedder.fit(X[train], y[train], features=self.features, seed=self.seed)
-        self._length = mean_length(self._embed(X[train]))
-        rows = self._rows(X[train])
+        known, held_out = self._divide(X, y, self.calibration_size, rng)
+        self._embedder = Embedder.fit(known.X, known.y, features=self.features, seed=self.seed)
+        self._length = mean_length(self._embed(known.X))
+        rows = self._rows(known.X)
         blank = Sketch.empty(self.sketch_size, rows.shape[1])
         n_classes = int(y.max()) + 1
-        self._local = _feed([blank] * n_classes, rows, y[train])
+        self._local = _feed([blank] * n_classes, rows, known.y)
         self._global = blank.feed(rows)
-        self._calibration = Memory(X[aside], y[aside]).rebalance(self.memory_size, rng)
+        self._calibration = held_out.rebalance(self.memory_size, rng)
 
     def _update(self, X: Array, y: Ints, n_classes: int) -> None:
         rng = generator(self.seed, "update", self._n_updates)
-        train, aside = set_aside(y, self.calibration_size, rng, there=self._calibration.y)
-        rows = self._rows(X[train])
+        new, held_out = self._divide(X, y, self.calibration_size, rng, held_out=self._calibration)
+        rows = self._rows(new.X)
         blank = Sketch.empty(*self._global.rows.shape)
         arrived = [blank] * (n_classes - len(self._local))
-        self._local = _feed(self._local + arrived, rows, y[train])
+        self._local = _feed(self._local + arrived, rows, new.y)
         self._global = self._global.feed(rows)
-        self._calibration = self._calibration.combine(X[aside], y[aside]).rebalance(
-            self.memory_size, rng
-        )
+        self._calibration = held_out.rebalance(self.memory_size, rng)
 
     def _rows(self, X: Array) -> Array:
         """Instances as unit vectors (n, d + 1), the rows of sketches.
@@ -130,9 +130,12 @@ class SENCMaS(Learner):
         return np.asarray(z / np.linalg.norm(z, axis=1, keepdims=True))
 
     def _predict(self, X: Array) -> Ints:
+        return np.asarray(self._score_classes(X).numpy().argmax(1))
+
+    def _score_classes(self, X: Array) -> Tensor:
         rows = self._rows(X)
         similarity = np.stack([similarities(rows, s, self.energy) for s in self._local], axis=1)
-        return np.asarray(similarity.argmax(1))
+        return torch.from_numpy(similarity)
 
     def _embed(self, X: Array) -> Floats:
         return self._embedder.transform(X)

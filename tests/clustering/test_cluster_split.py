@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cilf.console.cluster_split import split_members
+from cilf.clustering.cluster_split import split_members
 from cilf.errors import BadInput
 
 
