@@ -318,11 +318,13 @@ def test_windows_are_renamed_archived_and_deleted(browser: Any, ready: Server) -
     page.once("dialog", lambda dialog: dialog.accept("Tuesday"))
     page.click(f"button[aria-label='Rename window {number}']")
     page.wait_for_selector(f"text={number}. Tuesday")
+    page.wait_for_load_state()  # with its scripts
     page.click(f"button[aria-label='Archive window {number}']")
     page.click("summary:text-is('1 archived window')")
     take_shot(page, "11-archived")
     page.click(f"button[aria-label='Take window {number} out of the archive']")
     page.wait_for_selector("summary", state="detached")
+    page.wait_for_load_state()
     page.once("dialog", lambda dialog: dialog.dismiss())
     page.click(f"button[aria-label='Delete window {number}']")
     assert page.is_visible(f"text={number}. Tuesday")
