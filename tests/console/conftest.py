@@ -20,7 +20,7 @@ from cilf.console import window_view
 from cilf.console.app import make_app
 from cilf.console.gallery import encode_png, write_gallery
 from cilf.console.guard import Access
-from cilf.console.service import Console
+from cilf.console.service import MEMORY, Console
 from cilf.console.store import DONE, Event, Store
 from cilf.console.verbs import VERBS
 
@@ -30,16 +30,37 @@ URL = "http://127.0.0.1:8377"
 SIZES = {"cat": 20, "dog": 10, "cow": 12, "hen": 8}
 
 
-def put_window(console: Console, title: str = "first", seed: int = 0, n: int = 1) -> int:
-    """Add a window with cats and dogs, which are known, and cows and hens, which are not."""
+def put_window(
+    console: Console,
+    title: str = "first",
+    seed: int = 0,
+    n: int = 1,
+    source: Path | None = None,
+    stack: dict[int, int] | None = None,
+) -> int:
+    """Add a window with cats and dogs, which are known, and cows and hens, which are not.
+
+    Args:
+        source: a folder for the files of the instances, larger than their thumbnails.
+        stack: row -> the row that it is a near-duplicate of.
+    """
     rng = np.random.default_rng(seed)
     classes = [name for name, size in SIZES.items() for _ in range(size * n)]
     embedding = np.array([rng.normal(PLACES[name], 0.5) for name in classes], dtype=np.float32)
     pictures = rng.integers(0, 255, (len(classes), 8, 8), dtype=np.uint8)
-    number = console.store.add_window(title, "nowhere", budget=10)
+    number = console.store.add_window(title, str(source or "nowhere"), budget=10)
+    ids = [f"{name}-{i}" for i, name in enumerate(classes)]
+    if source is not None:
+        ids = [f"{one}.png" for one in ids]
+        for one, picture in zip(ids, pictures, strict=True):
+            (source / one).write_bytes(encode_png(np.kron(picture, np.ones((12, 12), np.uint8))))
+    stacks = np.arange(len(ids))
+    for row, first in (stack or {}).items():
+        stacks[row] = first
+    put_known(console)
     write_gallery(
         console.folder(number),
-        ids=np.array([f"{name}-{i}" for i, name in enumerate(classes)]),
+        ids=np.array(ids),
         label=np.array([name if name in ("cat", "dog") else "dog" for name in classes]),
         novelty=np.linspace(0, 1, len(classes)).astype(np.float32),
         cluster=np.array([{"cow": 0, "hen": 1}.get(name, -1) for name in classes]),
@@ -47,6 +68,7 @@ def put_window(console: Console, title: str = "first", seed: int = 0, n: int = 1
         places=((embedding + 2) / 13).astype(np.float32),
         form="images",
         thumbs=[encode_png(picture) for picture in pictures],
+        stack=stacks,
     )
     facts = {
         "n": len(classes),
@@ -54,11 +76,29 @@ def put_window(console: Console, title: str = "first", seed: int = 0, n: int = 1
         "n_clusters": 2,
         "known": {"cat": SIZES["cat"] * n, "dog": SIZES["dog"] * n},
         "version": 1,
+        "memory": "kept-1",
         "drift": {},
         "seconds": 1.0,
     }
     console.store.change_window(number, status=DONE, facts=facts)
     return number
+
+
+def put_known(console: Console) -> None:
+    """Write what the model keeps: three cats and two dogs."""
+    kept = ["cat"] * 3 + ["dog"] * 2
+    rng = np.random.default_rng(1)
+    write_gallery(
+        console.store.folder / MEMORY / "kept-1",
+        ids=np.array([f"kept {row}" for row in range(len(kept))]),
+        label=np.array(kept),
+        novelty=np.zeros(len(kept), dtype=np.float32),
+        cluster=np.full(len(kept), -1),
+        embedding=np.array([rng.normal(PLACES[name], 0.5) for name in kept], dtype=np.float32),
+        places=np.zeros((len(kept), 2), dtype=np.float32),
+        form="images",
+        thumbs=[encode_png(rng.integers(0, 255, (8, 8), dtype=np.uint8)) for _ in kept],
+    )
 
 
 def act(console: Console, window: int, verb: str, **fields: Any) -> Event:

@@ -15,6 +15,7 @@ from fastapi.testclient import TestClient
 from cilf import workflow
 from cilf.console import overview, updates
 from cilf.console.app import make_app
+from cilf.console.bodies import FitOptions
 from cilf.console.gallery import encode_png
 from cilf.console.guard import Access
 from cilf.console.jobs import Worker
@@ -78,9 +79,20 @@ def test_a_model_is_fitted(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     with pytest.raises(BadInput, match="there is no model yet"):
         desk.console.add_window(str(known))
-    updates.start_fit(desk.console, str(known), "iforest")
+    options = FitOptions(learner="iforest", seed=5, label="label")
+    updates.start_fit(desk.console, str(known), options)
     done = desk.work()
     assert done.status == "done", done.problem
+    assert done.result is not None
+    assert {label: one["n"] for label, one in done.result["classes"].items()} == {
+        label: sum(row.values()) for label, row in done.result["confusion"].items()
+    }
+    for label, one in done.result["classes"].items():
+        assert one["accuracy"] == done.result["confusion"][label].get(label, 0) / one["n"]
+    assert ModelFolder.open(desk.model).learner().get_params()["seed"] == 5
+    desk.worker.publish_choices()
+    page = TestClient(make_app(desk.console, Access()), base_url=URL).get("/").text
+    assert "Version 1 is fitted" in page
     assert desk.console.model()["classes"] == ["left", "right"]
     desk.store.close()
 
@@ -90,7 +102,7 @@ def test_no_file_is_run_because_a_request_names_it(tmp_path: Path) -> None:
     own = tmp_path / "own.py"
     own.write_text("raise SystemExit('it was run')\n")
     desk = Desk(tmp_path)
-    updates.start_fit(desk.console, str(known), f"{own}:Own")
+    updates.start_fit(desk.console, str(known), FitOptions(learner=f"{own}:Own"))
     done = desk.work()
     assert done.status == "failed"
     assert "learner" in (done.problem or "")

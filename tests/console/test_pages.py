@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
 import re
-import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,11 +15,13 @@ from fastapi.testclient import TestClient
 
 from cilf.console import updates
 from cilf.console.gallery import encode_png
+from cilf.console.pages import ACTIONS, MOVES
 from cilf.console.service import Console
 from cilf.console.store import DONE, Store
 from cilf.data import load_dataset
 from cilf.workflow.comparison import Score
 
+from .browsing import OVERFLOW, Desk, find_barriers, find_nameless, open_page, take_shot
 from .conftest import (
     COWS,
     post,
@@ -65,6 +64,16 @@ def test_the_table_of_an_update_has_the_bounds_of_each_accuracy(
     assert "cow 0 - - 6 - 100 %" in text
 
 
+def test_the_keys_of_the_page_are_in_the_docs() -> None:
+    moves = [
+        f"| {' '.join(one if one == '…' else f'`{one}`' for one in key.split())} | {text} |"
+        for key, text in MOVES.items()
+    ]
+    rows = moves + [f"| `{one.key.upper()}` | {one.description} |" for one in ACTIONS.values()]
+    table = "\n".join(["| key | description |", "|---|---|", *rows])
+    assert table in DOCS.read_text(), f"the table of docs/console.md has to be:\n{table}"
+
+
 def test_the_classes_page_says_where_versions_came_from(
     client: TestClient, console: Console
 ) -> None:
@@ -78,6 +87,17 @@ def test_the_classes_page_says_where_versions_came_from(
     assert "since version 1, 30 labels" in page
 
 
+def test_a_failed_update_is_shown_until_the_labels_change(
+    client: TestClient, console: Console
+) -> None:
+    post(client, "name", clusters=[COWS], name="cow")
+    job = console.store.add_job("update", 1, labels="labels-1.json")
+    console.store.change_job(job, status="failed", problem="the disk is full")
+    assert "the disk is full" in client.get("/windows/1/section/update").text
+    post(client, "undo")
+    assert "the disk is full" not in client.get("/windows/1/section/update").text
+
+
 def test_a_window_can_have_more_clusters_than_were_found(client: TestClient) -> None:
     post(client, "label", rows=[0], name="cat")
     post(client, "split", cluster=COWS, rows=[30])
@@ -85,15 +105,13 @@ def test_a_window_can_have_more_clusters_than_were_found(client: TestClient) -> 
     assert "<td>1 of 4</td>" in page
 
 
-OVERFLOW = "document.documentElement.scrollWidth - window.innerWidth"
-CONTROLS = {"button", "link", "textbox", "checkbox", "combobox", "spinbutton", "progressindicator"}
-SLOW = 300_000  # milliseconds, for a machine with much else to do
+DOCS = Path(__file__).parents[2] / "docs" / "console.md"
 NEW = {"5": "five", "6": "six"}
 
 
 @pytest.fixture(scope="module")
 def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """known/0 ... known/4, and two windows: monday with 5, 6 and 7 too, tuesday with 5 and 6."""
+    """known/0 to known/4, and windows: monday with 5 to 7 too, tuesday with 5, 6, friday with 5."""
     folder = tmp_path_factory.mktemp("digits")
     X, y = load_dataset("digits").train
     pictures = (X.astype(np.float64) / X.max() * 255).astype(np.uint8)
@@ -111,124 +129,42 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write(folder / "monday", digit, 60, 25)
         if digit < 7:
             write(folder / "tuesday", digit, 85, 25)
+        if digit < 6:
+            write(folder / "friday", digit, 60, 25)
     return folder
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with serving(tmp_path_factory.mktemp("store")) as running:
+def server(tmp_path_factory: pytest.TempPathFactory, digits: Path) -> Iterator[Server]:
+    with serving(tmp_path_factory.mktemp("store"), "--data", str(digits)) as running:
         yield running
-
-
-def open_page(browser: Any, url: str, width: int = 1280, scheme: str = "light") -> Any:
-    context = browser.new_context(
-        viewport={"width": width, "height": 900}, color_scheme=scheme, accept_downloads=True
-    )
-    page = context.new_page()
-    page.set_default_timeout(SLOW)
-    page.complaints = []
-    page.on("console", lambda m: page.complaints.append(m.text) if m.type == "error" else None)
-    page.on("pageerror", lambda error: page.complaints.append(str(error)))
-    page.goto(url)
-    return page
-
-
-def take_shot(page: Any, name: str) -> None:
-    """Kept where somebody can look at it, if a place is named."""
-    if folder := os.environ.get("CILF_SCREENSHOTS"):
-        page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
-
-
-def find_nameless(page: Any) -> list[str]:
-    """Controls that a screen reader could not tell apart."""
-    session = page.context.new_cdp_session(page)
-    nodes = session.send("Accessibility.getFullAXTree")["nodes"]
-    return [
-        str(node)
-        for node in nodes
-        if not node.get("ignored")
-        and node.get("role", {}).get("value") in CONTROLS
-        and not node.get("name", {}).get("value", "").strip()
-    ]
-
-
-class Desk:
-    """A window's page, as one uses it."""
-
-    def __init__(self, page: Any) -> None:
-        self.page = page
-
-    def clusters(self) -> dict[int, list[str]]:
-        """Cluster -> the digits on its sheet."""
-        found = {}
-        for card in self.page.query_selector_all("#clusters .cluster-card"):
-            labels = [t.get_attribute("aria-label") for t in card.query_selector_all(".thumb")]
-            found[int(card.get_attribute("data-cluster"))] = [
-                re.search(r"Instance (\d)-", label).group(1) for label in labels
-            ]
-        return found
-
-    def digits(self) -> dict[int, str]:
-        """Cluster -> the digit that most of its sheet shows."""
-        return {
-            cluster: Counter(shown).most_common(1)[0][0]
-            for cluster, shown in self.clusters().items()
-        }
-
-    def focus(self, cluster: int) -> None:
-        self.page.focus(f"#clusters .cluster-card[data-cluster='{cluster}']")
-
-    def press(self, key: str) -> None:
-        """Press the key of a verb and wait until the page shows what came of it."""
-        version = self.version()
-        self.page.keyboard.press(key)
-        self.wait_for_change(version)
-
-    def name(self, label: str) -> None:
-        version = self.version()
-        self.page.keyboard.press("n")
-        self.page.keyboard.type(label)
-        self.page.keyboard.press("Enter")
-        self.wait_for_change(version)
-
-    def version(self) -> int:
-        return int(self.page.get_attribute("#clusters .clusters", "data-version"))
-
-    def wait_for_change(self, since: int) -> None:
-        end = time.monotonic() + SLOW / 1000
-        while self.version() <= since:
-            assert time.monotonic() < end, self.page.inner_text("#toast")
-            self.page.wait_for_timeout(50)
-        self.wait()
-
-    def wait(self) -> None:
-        """Wait until all parts of the page have come, and the focus is back."""
-        self.page.wait_for_selector(".desk[aria-busy='false']")
-
-    def titles(self) -> dict[int, str]:
-        cards = self.page.query_selector_all("#clusters .cluster-card")
-        return {
-            int(card.get_attribute("data-cluster")): card.query_selector(".title").inner_text()
-            for card in cards
-        }
 
 
 def test_from_digits_to_an_updated_model(browser: Any, digits: Path, server: Server) -> None:
     page = open_page(browser, server.url)
     page.fill("#person", "Ann")
     take_shot(page, "01-no-model")
-    page.get_by_label("Labelled data").fill(str(digits / "known"))
+    assert find_barriers(page) == []
+    page.click("form[data-post='/api/model/fit'] summary")
+    page.wait_for_selector("select[name=learner] option:text-is('iforest')", state="attached")
+    page.fill("form[data-post='/api/model/fit'] input[name=seed]", "1")
+    page.click("[data-browse=data]")
+    take_shot(page, "01-browse")
+    page.click("#browse button[aria-label='Use known']")
     page.click("button:has-text('Fit a model')")
-    page.wait_for_selector("text=Open a folder or file")
+    page.wait_for_selector("#jobs:has-text('fit:')")
+    page.wait_for_selector("text=Version 1 is fitted")
     page.wait_for_load_state("load")
+    assert page.locator(".confusion tbody tr").count() == 5
+    assert "add a window" in page.inner_text(".next")
+    assert find_barriers(page) == []
+    take_shot(page, "02-fitted")
 
     # Monday's window: what is new in it?
     page.fill("form[data-post='/api/windows'] input[name=path]", str(digits / "monday"))
     page.click("button:text-is('Detect')")
-    page.wait_for_selector("#windows td.text:has-text('ready')")
-    take_shot(page, "02-windows")
-    page.click("text=1. monday")
-    page.wait_for_url("**/windows/1")
+    page.wait_for_url("**/windows/1")  # the page opens by itself
+    page.wait_for_load_state("networkidle")
     desk = Desk(page)
     assert "200 instances" in page.inner_text(".chips")
     take_shot(page, "03-window")
@@ -285,8 +221,6 @@ def test_from_digits_to_an_updated_model(browser: Any, digits: Path, server: Ser
     page.goto(server.url)
     page.fill("form[data-post='/api/windows'] input[name=path]", str(digits / "tuesday"))
     page.click("button:text-is('Detect')")
-    page.wait_for_selector("#windows tr:has-text('2. tuesday') td.text:has-text('ready')")
-    page.click("text=2. tuesday")
     page.wait_for_url("**/windows/2")
     page.click(f"details[data-label='{label}'] summary")
     page.wait_for_selector(f"details[data-label='{label}'] .thumb")
@@ -317,6 +251,58 @@ def test_from_digits_to_an_updated_model(browser: Any, digits: Path, server: Ser
     told = httpx.get(server.url + "/api/model").json()
     assert told["version"] == 1
     page.context.close()
+    learn_a_class_in_five_clicks(browser, server)
+
+
+COUNT_CLICKS = """addEventListener("click", (event) => {
+  if (event.detail) sessionStorage.clicks = Number(sessionStorage.clicks || 0) + 1;
+}, true);"""
+
+
+def learn_a_class_in_five_clicks(browser: Any, server: Server) -> None:
+    """From a folder to a learned class: five clicks and one typed name."""
+    page = open_page(browser, server.url)
+    page.context.add_init_script(COUNT_CLICKS)
+    page.reload()
+    page.click("[data-browse=path]")
+    page.click("#browse button[aria-label='Use friday']")
+    page.click("button:text-is('Detect')")
+    page.wait_for_url("**/windows/3")
+    page.wait_for_selector("[data-name-cluster] input:focus")
+    desk = Desk(page)
+    version = desk.version()
+    page.keyboard.type("five")
+    page.keyboard.press("Enter")
+    desk.wait_for_change(version)
+    assert "update the model" in page.inner_text("#next")
+    page.click("[data-action=update]")
+    page.click("button:has-text('Accept version')")
+    page.wait_for_selector("text=Accepted.")
+    page.wait_for_selector("#next:has-text('the model knows these names')")
+    assert page.evaluate("Number(sessionStorage.clicks)") <= 5
+    assert "five" in httpx.get(server.url + "/api/model").json()["classes"]
+    assert page.complaints == []
+    page.context.close()
+
+
+def test_the_sample_project_starts_with_one_click(browser: Any, tmp_path: Path) -> None:
+    with serving(tmp_path) as running:
+        page = open_page(browser, running.url)
+        dropped = page.evaluate_handle(
+            """() => { const data = new DataTransfer();
+            data.items.add(new File(["x"], "zoo.zip")); return data; }"""
+        )
+        page.dispatch_event("form[data-drop]", "drop", {"dataTransfer": dropped})
+        name = page.locator("form[data-drop] input[type=file]").evaluate("one => one.files[0].name")
+        assert name == "zoo.zip"
+        page.click("[data-sample]")
+        page.wait_for_selector("#jobs:has-text('fit:')")
+        assert [job["kind"] for job in httpx.get(running.url + "/api/jobs").json()] == [
+            "fit",
+            "detect",
+        ]
+        page.wait_for_selector(".next:has-text('wait until the model is fitted')")
+        page.context.close()
 
 
 @pytest.fixture(scope="module")
@@ -341,6 +327,7 @@ def test_pages_fit_and_are_named(
     page.wait_for_load_state("networkidle")
     assert page.evaluate(OVERFLOW) <= 0
     assert find_nameless(page) == []
+    assert find_barriers(page) == []
     assert page.complaints == []
     take_shot(page, f"page{path.replace('/', '-')}-{width}-{scheme}")
     page.context.close()
@@ -354,11 +341,13 @@ def test_windows_are_renamed_archived_and_deleted(browser: Any, ready: Server) -
     page.once("dialog", lambda dialog: dialog.accept("Tuesday"))
     page.click(f"button[aria-label='Rename window {number}']")
     page.wait_for_selector(f"text={number}. Tuesday")
+    page.wait_for_load_state()  # with its scripts
     page.click(f"button[aria-label='Archive window {number}']")
     page.click("summary:text-is('1 archived window')")
     take_shot(page, "11-archived")
     page.click(f"button[aria-label='Take window {number} out of the archive']")
     page.wait_for_selector("summary", state="detached")
+    page.wait_for_load_state()
     page.once("dialog", lambda dialog: dialog.dismiss())
     page.click(f"button[aria-label='Delete window {number}']")
     assert page.is_visible(f"text={number}. Tuesday")
@@ -474,7 +463,11 @@ def test_what_others_do_comes_in_by_itself(browser: Any, ready: Server) -> None:
     page = open_page(browser, ready.url + "/windows/1")
     body = {"clusters": [2], "name": "hen", "person": "Bob"}
     httpx.post(ready.url + "/api/windows/1/name", json=body).raise_for_status()
+    looks = {"page": "page-of-bob", "person": "Bob", "cluster": 2}
+    httpx.post(ready.url + "/api/windows/1/presence", json=looks).raise_for_status()
     page.wait_for_selector(".cluster-card[data-cluster='2'] .title:text-is('hen')")
+    page.wait_for_selector("#present:has-text('Bob looks at cluster 2')")
+    page.wait_for_selector(".cluster-card[data-cluster='2'] .viewers:has-text('Bob')")
     desk = Desk(page)
     desk.wait()
     desk.press("u")

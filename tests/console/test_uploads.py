@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -154,3 +155,30 @@ def test_tables_are_kept(client: TestClient, store: Store) -> None:
     assert kept(store) == {"rows.csv"}
     two = upload(client, ("rows.csv", b"x,y\n1,2\n"), ("a.png", picture()))
     assert two.status_code == 400
+
+
+def test_labelled_uploads_keep_their_class_folders(client: TestClient, store: Store) -> None:
+    store.put_fact("model", {"version": None, "events": []})
+    files = {f"zoo/{name}/{i}.png": picture() for name in ("cat", "dog & co") for i in range(2)}
+    files |= {"zoo/../../../etc/a.png": picture(), "__MACOSX/zoo/cat/._0.png": b"junk"}
+    sent = [("files", ("zoo.zip", packed(files)))]
+    answer = client.post(
+        "/api/model/fit/upload",
+        files=sent,
+        data={"learner": "iforest", "seed": "3", "backbone": ""},
+    )
+    assert answer.status_code == 202, answer.text
+    (job,) = store.jobs()
+    assert (job.about["learner"], job.about["seed"]) == ("iforest", 3)
+    folder = Path(job.about["data"])
+    assert folder.is_relative_to(store.folder / "uploads")
+    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*.png")}
+    assert {"cat/0.png", "dog _ co/1.png"} <= found
+    assert all(".." not in path for path in found)
+
+
+def test_a_single_folder_above_the_classes_is_skipped(tmp_path: Path) -> None:
+    files = packed({f"zoo/train/{name}/a.png": picture() for name in ("cat", "dog")})
+    sent = [("zoo.zip", io.BytesIO(files))]
+    folder = uploads.save(sent, tmp_path / "up", keeps_folders=True)
+    assert folder == tmp_path / "up" / "zoo" / "train"

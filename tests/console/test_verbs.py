@@ -16,6 +16,7 @@ from cilf.console import verbs
 from cilf.console.app import make_app
 from cilf.console.bodies import ClustersBody
 from cilf.console.guard import Access
+from cilf.console.pages import ACTIONS
 from cilf.console.service import Console
 from cilf.console.state import Cluster, Patch, State
 from cilf.console.verbs import VERBS, Context, Verb, describe_event
@@ -42,7 +43,11 @@ def apply(state: State, verb: str, key: str = "", **fields: Any) -> None:
 
 
 def content(state: State) -> dict[str, Any]:
-    return {"clusters": dict(state.clusters), "rows": state.cluster_of.tolist()}
+    return {
+        "clusters": dict(state.clusters),
+        "rows": state.cluster_of.tolist(),
+        "opinions": dict(state.opinions),
+    }
 
 
 USES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -57,6 +62,9 @@ USES: dict[str, tuple[str, dict[str, Any]]] = {
     "move the last one": ("move", {"rows": [9], "to": 1}),
     "move to a new cluster": ("move", {"rows": [0, 2, 9], "to": "new"}),
     "move to the known": ("move", {"rows": [7, 8], "to": "known"}),
+    "assign": ("assign", {"clusters": [1, 3], "assignee": "Ann"}),
+    "review": ("review", {"rows": [0, 4]}),
+    "opinion": ("opinion", {"key": "cow", "rows": [2, 0], "name": "cow"}),
     "label": ("label", {"key": "cow", "rows": [2, 9, 0], "name": "cow"}),
 }
 
@@ -237,7 +245,7 @@ def test_a_new_verb_is_a_function_and_a_line(
 def test_keys_are_free_and_every_verb_describes_itself() -> None:
     keys = [verb.key for verb in VERBS.values() if verb.key]
     assert len(set(keys)) == len(keys)
-    assert not set(keys) & {"q", "u", "l", "?"}  # keys of the page itself
+    assert not set(keys) & {action.key for action in ACTIONS.values()}  # of the page itself
     assert all(verb.description.endswith(".") for verb in VERBS.values())
     assert {verb.for_rows for verb in VERBS.values() if verb.for_rows} <= set(VERBS)
 

@@ -11,17 +11,22 @@ from fastapi import APIRouter, Depends, File, Form, Path, Query, Request, Upload
 from fastapi.responses import Response
 
 from cilf.console import (
+    audit,
     bodies,
     class_edits,
+    folders,
     import_export,
+    originals,
     overview,
+    sample,
+    similarity,
     updates,
     uploads,
     window_edits,
     window_view,
-)
+)  # fmt: skip
 from cilf.console.bodies import ChangeResponse, EventResponse, JobResponse
-from cilf.console.gallery import TEXTS
+from cilf.console.gallery import Gallery
 from cilf.console.service import Console, NotFound
 from cilf.console.store import QUEUED, RUNNING, Event, Job, WindowRow
 from cilf.console.verbs import VERBS
@@ -53,8 +58,8 @@ def make_routes(console: Console) -> APIRouter:
     """All routes under /api."""
     api = APIRouter(prefix="/api", responses=PROBLEMS)
     sections = (
-        _add_windows, _add_clusters, _add_instances, _add_history, _add_verbs, _add_classes,
-        _add_labels, _add_model, _add_jobs,
+        _add_windows, _add_folders, _add_clusters, _add_instances, _add_pictures, _add_history,
+        _add_verbs, _add_classes, _add_labels, _add_model, _add_jobs,
     )  # fmt: skip
     for add in sections:
         add(api, console)
@@ -129,6 +134,13 @@ def _add_windows(api: APIRouter, console: Console) -> None:
         return {"deleted": window}
 
 
+def _add_folders(api: APIRouter, console: Console) -> None:
+    @api.get("/folders", tags=["windows"])
+    def list_folder(path: Annotated[bodies.Text, Query()] = "") -> dict[str, Any]:
+        """The folders and tables in a folder of the server's machine that may be read."""
+        return folders.list_folder(console, path)
+
+
 # ----------------------------------------------------------------- view
 
 
@@ -155,9 +167,10 @@ def _add_clusters(api: APIRouter, console: Console) -> None:
 
     @api.get("/windows/{window}/map", tags=["view"])
     def get_map(window: Window) -> dict[str, Any]:
-        """The place of each instance, from 0 to 1000, and its cluster (0: known)."""
+        """The place (0 to 1000), cluster (0: known) and novelty (percentile) of each instance."""
         opened, classes = console.open(window), console.classes()
         places = (opened.gallery.places * 1000).round().astype(int)
+        novelty = similarity.rank_share(opened.gallery.novelty)
         with opened.lock:
             cluster_of = (opened.state.cluster_of + 1).tolist()
             version = opened.state.version
@@ -169,52 +182,128 @@ def _add_clusters(api: APIRouter, console: Console) -> None:
             "x": places[:, 0].tolist(),
             "y": places[:, 1].tolist(),
             "cluster": cluster_of,
+            "novelty": (novelty * 100).round().astype(int).tolist(),
             "label": [index[label] for label in labels],
             "labels": names,
         }
+
+
+Sort = Annotated[bodies.Sort, Query(description="The order")]
+Only = Annotated[bodies.Only, Query(description="Leave out all others")]
+AnyCluster = Annotated[int | None, Query(ge=0, le=LARGEST, description="0: known instances")]
+KnownClass = Annotated[bodies.Text | None, Query(description="A known class")]
+PICTURE: dict[int | str, dict[str, Any]] = {200: {"content": {"image/png": {}}}}
 
 
 def _add_instances(api: APIRouter, console: Console) -> None:
     @api.get("/windows/{window}/instances", tags=["view"])
     def list_instances(
         window: Window,
-        cluster: Annotated[
-            int | None, Query(ge=0, le=LARGEST, description="0: known instances")
-        ] = None,
-        label: Annotated[bodies.Text | None, Query(description="A known class")] = None,
+        cluster: AnyCluster = None,
+        label: KnownClass = None,
+        sort: Sort = "typical",
+        only: Only = "everything",
         start: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
         most: Annotated[int, Query(ge=1, le=500)] = 60,
     ) -> dict[str, Any]:
-        """A page of instances, typical ones first."""
-        total, rows = window_view.list_members(
-            console, window, cluster, label, start=start, most=most
-        )
-        instances = window_view.describe_instances(console, window, rows)
-        return {"total": total, "instances": instances}
+        """A page of instances, typical ones first unless another order is named."""
+        wanted = window_view.Members(cluster=cluster, label=label, sort=sort, only=only)
+        rows = window_view.list_members(console, window, wanted)
+        page = window_view.describe_instances(console, window, rows[start : start + most])
+        return {"total": len(rows), "instances": page}
+
+    @api.get("/windows/{window}/rows", tags=["view"])
+    def list_rows(
+        window: Window,
+        cluster: AnyCluster = None,
+        label: KnownClass = None,
+        sort: Sort = "typical",
+        only: Only = "everything",
+    ) -> list[int]:
+        """The rows of all instances of a list, in its order."""
+        wanted = window_view.Members(cluster=cluster, label=label, sort=sort, only=only)
+        return window_view.list_members(console, window, wanted)
 
     @api.get("/windows/{window}/instances/{row}", tags=["view"])
     def get_instance(window: Window, row: Row) -> dict[str, Any]:
-        """An instance: its cluster, its nearest known class, and its text if it is one."""
-        if row >= len(console.open(window).gallery.ids):
-            raise NotFound(f"row {row} does not exist.")
-        return window_view.describe_instances(console, window, [row])[0]
+        """An instance: its cluster, its nearest known class, its text and its history."""
+        return window_view.inspect_instance(console, window, row)
 
+    @api.get("/windows/{window}/instances/{row}/similar", tags=["view"])
+    def list_similar(
+        window: Window, row: Row, most: Annotated[int, Query(ge=1, le=200)] = 24
+    ) -> dict[str, Any]:
+        """The most similar instances in the window, and among those that the model keeps."""
+        return window_view.list_similar(console, window, row, most)
+
+    @api.post("/windows/{window}/likely", tags=["view"])
+    def list_likely(window: Window, body: bodies.LikelyBody) -> list[dict[str, Any]]:
+        """The most likely classes of some instances, or of clusters."""
+        opened = console.open(window)
+        with opened.lock:
+            members = [opened.state.members(number) for number in body.numbers]
+        rows = [row for row in body.rows if row < len(opened.gallery.ids)]
+        rows += [int(row) for group in members for row in group]
+        ranked = similarity.rank_classes(console, window, rows)
+        return [{"name": name, "share": round(share, 4)} for name, share in ranked]
+
+
+def _add_pictures(api: APIRouter, console: Console) -> None:
     @api.get(
         "/windows/{window}/thumbs/{row}.png",
         tags=["view"],
         response_class=Response,
-        responses={200: {"content": {"image/png": {}}}},
+        responses=PICTURE,
     )
     def get_thumb(window: Window, row: Row, request: Request) -> Response:
         """The thumbnail of an instance."""
-        gallery = console.open(window).gallery
-        if row >= len(gallery.ids) or gallery.form == TEXTS:
-            raise NotFound(f"row {row} has no picture.")
-        tag = f'"{gallery.folder.name}-{row}"'  # rows may differ if the window is detected again
+        return _thumb(console.open(window).gallery, row, request)
+
+    @api.get(
+        "/windows/{window}/pictures/{row}",
+        tags=["view"],
+        response_class=Response,
+        responses={200: {"content": {media: {} for media in originals.MEDIA.values()}}},
+    )
+    def get_picture(
+        window: Window,
+        row: Row,
+        request: Request,
+        side: Annotated[
+            int | None, Query(ge=16, le=2048, description="The most pixels of a side")
+        ] = None,
+    ) -> Response:
+        """The original picture of an instance, or a smaller one made of it."""
+        tag = f'"{console.open(window).gallery.folder.name}-{row}-{side}"'
         headers = {"Cache-Control": "private, no-cache", "ETag": tag}
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers=headers)
-        return Response(gallery.thumb(row), media_type="image/png", headers=headers)
+        found = originals.read_picture(console, window, row, side)
+        headers["X-Picture"] = found.what
+        return Response(found.content, media_type=found.media, headers=headers)
+
+    @api.get(
+        "/windows/{window}/known/{row}.png",
+        tags=["view"],
+        response_class=Response,
+        responses=PICTURE,
+    )
+    def get_known_thumb(window: Window, row: Row, request: Request) -> Response:
+        """The thumbnail of an instance that the model of the window keeps."""
+        known = console.known_gallery(window)
+        if known is None:
+            raise NotFound(f"the model of window {window} keeps no instances.")
+        return _thumb(known, row, request)
+
+
+def _thumb(gallery: Gallery, row: int, request: Request) -> Response:
+    if row >= len(gallery.ids) or not gallery.has_pictures:
+        raise NotFound(f"row {row} has no picture.")
+    tag = f'"{gallery.folder.name}-{row}"'  # rows may differ if the window is detected again
+    headers = {"Cache-Control": "private, no-cache", "ETag": tag}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    return Response(gallery.thumb(row), media_type="image/png", headers=headers)
 
 
 def _add_history(api: APIRouter, console: Console) -> None:
@@ -227,6 +316,11 @@ def _add_history(api: APIRouter, console: Console) -> None:
         instances = window_view.describe_instances(console, window, queries.pop("rows"))
         return queries | {"instances": instances}
 
+    @api.get("/windows/{window}/opinions", tags=["view"])
+    def list_opinions(window: Window) -> dict[str, Any]:
+        """The second opinions: what waits for one, and the agreement with the labels."""
+        return window_view.summarize_opinions(console, window)
+
     @api.get("/windows/{window}/events", tags=["view"])
     def list_events(
         window: Window, after: Annotated[int, Query(ge=0, le=LARGEST)] = 0
@@ -236,6 +330,25 @@ def _add_history(api: APIRouter, console: Console) -> None:
         with opened.lock:
             events, undone = opened.events[after:], opened.undone
         return [event_response(event, event.seq in undone) for event in events]
+
+    @api.post("/windows/{window}/presence", tags=["view"])
+    def look(window: Window, body: bodies.PresenceBody) -> list[dict[str, Any]]:
+        """Say that a page shows this window, and get the other people who look at it."""
+        console.window(window)
+        others = console.presence.look(body.page, body.person, window, body.cluster)
+        return [{"person": one.person or "somebody", "cluster": one.cluster} for one in others]
+
+    @api.get(
+        "/audit",
+        tags=["view"],
+        response_class=Response,
+        responses={200: {"content": {MEDIA[name]: {} for name in ("csv", "jsonl")}}},
+    )
+    def export_audit(format: bodies.AuditFormat = "csv") -> Response:
+        """Export the audit log: who did what, when, and from which address."""
+        content = audit.write_audit(console.store.audit(), format)
+        headers = {"Content-Disposition": f'attachment; filename="audit.{SUFFIXES[format]}"'}
+        return Response(content, media_type=MEDIA[format], headers=headers)
 
     @api.get("/stream", tags=["view"])
     def get_stream() -> list[dict[str, Any]]:
@@ -351,10 +464,33 @@ def _add_model(api: APIRouter, console: Console) -> None:
         """The model: its version, classes and history."""
         return {"path": str(console.model_path), **console.model()}
 
+    @api.get("/model/choices", tags=["model"])
+    def list_choices() -> dict[str, list[str]]:
+        """The learners and backbones that a model can be fitted with."""
+        return updates.list_choices(console)
+
     @api.post("/model/fit", tags=["model"], status_code=202)
     def fit(body: bodies.FitBody) -> JobResponse:
         """Fit the first version on labelled data."""
-        return JobResponse(job=updates.start_fit(console, body.data, body.learner, body.note))
+        return JobResponse(job=updates.start_fit(console, body.data, body))
+
+    @api.post("/model/fit/upload", tags=["model"], status_code=202)
+    def upload_and_fit(
+        files: Annotated[
+            list[UploadFile], File(description="A ZIP of class folders with images, or a table")
+        ],
+        options: Annotated[bodies.FitForm, Form()],
+    ) -> JobResponse:
+        """Fit the first version on uploaded labelled data."""
+        folder = console.store.folder / uploads.UPLOADS / uuid.uuid4().hex
+        sent = [(file.filename or "", file.file) for file in files]
+        path = uploads.save(sent, folder, keeps_folders=True)
+        return JobResponse(job=updates.start_fit(console, str(path), options, is_upload=True))
+
+    @api.post("/sample", tags=["model"], status_code=202)
+    def start_sample() -> dict[str, Any]:
+        """Start the sample project: fit a model on embedded digits, and detect in new ones."""
+        return window_json(sample.start_sample(console))
 
     @api.post("/model/rollback", tags=["model"], status_code=202)
     def rollback(body: bodies.RollbackBody) -> JobResponse:

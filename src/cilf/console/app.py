@@ -15,6 +15,7 @@ from cilf import __version__
 from cilf.console import api, pages
 from cilf.console.guard import Access, Guard
 from cilf.console.log import LOGGER, SERVER
+from cilf.console.page_words import use_page_words
 from cilf.console.service import Conflict, Console, NotFound
 from cilf.console.uploads import TooLarge
 from cilf.errors import CilfError
@@ -80,7 +81,7 @@ def _is_short(problem: Mapping[str, Any]) -> bool:
 
 def _problem_json(error: CilfError) -> JSONResponse:
     """The error as one line."""
-    detail: dict[str, Any] = {"detail": str(error)}
+    detail: dict[str, Any] = {"detail": use_page_words(str(error))}
     if isinstance(error, Conflict):
         detail["version"] = error.version
         events = [api.event_response(event) for event in error.events[-MAX_EVENTS:]]

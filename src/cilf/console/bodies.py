@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
+from cilf.console.member_order import FILTERS, SORTS
 from cilf.console.state import KNOWN
 from cilf.query import STRATEGIES
 
@@ -18,10 +20,16 @@ def _require_printable(text: str) -> str:
     return text
 
 
-def _require_strategy(name: str) -> str:
-    if name not in STRATEGIES:
-        raise ValueError(f"choose one of {', '.join(STRATEGIES)}")
-    return name
+def _key_of(table: Mapping[str, object]) -> Any:
+    """The type of the names in a table."""
+
+    def require_key(name: str) -> str:
+        if name not in table:
+            raise ValueError(f"choose one of {', '.join(table)}")
+        return name
+
+    schema = WithJsonSchema({"type": "string", "enum": list(table)})
+    return Annotated[str, AfterValidator(require_key), schema]
 
 
 Number = Annotated[int, Field(ge=1, le=LARGEST)]
@@ -31,11 +39,10 @@ Text = Annotated[str, Field(max_length=1000), AfterValidator(_require_printable)
 Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_require_printable)]
 Person = Annotated[str, Field(max_length=100), AfterValidator(_require_printable)]
 Budget = Annotated[int, Field(ge=0, le=1_000_000)]
-Strategy = Annotated[
-    str,
-    AfterValidator(_require_strategy),
-    WithJsonSchema({"type": "string", "enum": list(STRATEGIES)}),
-]
+Strategy = _key_of(STRATEGIES)
+Sort = _key_of(SORTS)
+Only = _key_of(FILTERS)
+AuditFormat = Literal["csv", "jsonl"]
 Format = Literal["csv", "jsonl", "label-studio"]
 
 
@@ -88,6 +95,10 @@ class NameBody(ClustersBody):
     name: Name
 
 
+class AssignBody(ClustersBody):
+    assignee: Person = ""
+
+
 class SplitBody(VerbBody):
     """The rows that leave a cluster; without rows, k-means splits it into ``n_clusters``."""
 
@@ -126,6 +137,25 @@ class LabelBody(RowsBody):
 
 
 # ----------------------------------------------------------------- other requests
+
+
+class LikelyBody(Body):
+    """Instances, or the members of clusters, to find likely classes for."""
+
+    rows: Annotated[list[Row], Field(max_length=1_000_000)] = []
+    clusters: Annotated[list[Number], Field(max_length=10_000)] = []
+
+    @property
+    def numbers(self) -> list[int]:
+        return [number - 1 for number in self.clusters]
+
+
+class PresenceBody(Body):
+    """What a page shows; ``page`` is a random name that it keeps."""
+
+    page: Annotated[str, Field(min_length=8, max_length=64), AfterValidator(_require_printable)]
+    person: Person = ""
+    cluster: Number | None = None
 
 
 class UndoBody(EditBody):
@@ -183,10 +213,26 @@ class BudgetBody(Body):
     budget: Budget
 
 
-class FitBody(Body):
-    data: Annotated[Text, Field(min_length=1)]
+class FitOptions(Body):
+    """The options of a fit. Empty texts are the defaults."""
+
     learner: Text = "cilf"
+    backbone: Text = ""
+    seed: Annotated[int, Field(ge=0, le=LARGEST)] = 0
+    label: Text = ""
+    column: Text = ""
+    skip_bad: bool = False
     note: Text = ""
+
+
+class FitBody(FitOptions):
+    data: Annotated[Text, Field(min_length=1)]
+
+
+class FitForm(FitOptions):
+    """The options of a fit in a form that also has files."""
+
+    model_config = ConfigDict(extra="ignore")
 
 
 class RollbackBody(Body):

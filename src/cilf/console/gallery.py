@@ -3,15 +3,19 @@
 ::
 
     view.npz          identities, labels and their sources, novelty, clusters, places on the map
-    embedding.npy     (n, d), memory-mapped: a page needs some rows only
+    embedding.npy     (n, d) of the detection, memory-mapped: a page needs some rows only
+    features.npy      (n, e) by the model itself, to compare with what the model keeps
     thumbs.bin        thumbnails as PNG one after another, or the beginnings of texts
     thumbs.npy        the end of each of them
+    whole.bin         larger pictures or whole texts in the same way, where no file of the source
+    whole.npy         shows them
 """
 
 from __future__ import annotations
 
 import io
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,11 +27,36 @@ from cilf.core.files import make_folder, replace_file
 from cilf.core.random import generator
 from cilf.core.types import Array, Floats, Ints
 
-VIEW, EMBEDDING, THUMBS, ENDS, FORM = (
-    "view.npz", "embedding.npy", "thumbs.bin", "thumbs.npy", "form.json",
-)  # fmt: skip
-IMAGES, STRIPS, TEXTS = "images", "strips", "texts"
+VIEW, EMBEDDING, FEATURES, FORM = "view.npz", "embedding.npy", "features.npy", "form.json"
+THUMBS, WHOLE = "thumbs", "whole"  # packed files
+IMAGES, STRIPS, TEXTS, VECTORS = "images", "strips", "texts", "vectors"  # forms
 N_EXEMPLARS = 4  # nearest, farthest and random members, each
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Pieces of bytes one after another in a file, with the end of each in another."""
+
+    folder: Path
+    name: str
+
+    @cached_property
+    def _ends(self) -> Ints:
+        return np.asarray(np.load(self.folder / f"{self.name}.npy", allow_pickle=False))
+
+    def exists(self) -> bool:
+        return (self.folder / f"{self.name}.npy").is_file()
+
+    def read(self, row: int) -> bytes:
+        start, end = int(self._ends[row - 1]) if row else 0, int(self._ends[row])
+        with (self.folder / f"{self.name}.bin").open("rb") as file:
+            file.seek(start)
+            return file.read(end - start)
+
+    def write(self, pieces: Sequence[bytes]) -> None:
+        ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
+        replace_file(self.folder / f"{self.name}.bin", b"".join(pieces))
+        replace_file(self.folder / f"{self.name}.npy", _npy(ends))
 
 
 @dataclass(frozen=True)
@@ -35,6 +64,9 @@ class Gallery:
     """The files of one window."""
 
     folder: Path
+
+    def exists(self) -> bool:
+        return (self.folder / VIEW).is_file()  # written last
 
     @cached_property
     def _view(self) -> dict[str, Array]:
@@ -74,25 +106,54 @@ class Gallery:
         """(n, 2) on the map, from 0 to 1."""
         return self._view["places"]
 
+    @property
+    def stack(self) -> Ints:
+        """(n,) the first row of the near-duplicates that each instance is one of."""
+        stack = self._view.get("stack")  # windows of earlier versions have none
+        return np.arange(len(self.ids)) if stack is None else stack
+
     @cached_property
     def embedding(self) -> Floats:
         return np.asarray(np.load(self.folder / EMBEDDING, mmap_mode="r", allow_pickle=False))
 
     @cached_property
+    def features(self) -> Floats:
+        """(n, e) the embedding by the model itself. A detection may use a space of its own."""
+        path = self.folder / FEATURES
+        if not path.is_file():  # windows of earlier versions, and what a model keeps
+            return self.embedding
+        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+
+    @cached_property
+    def directions(self) -> Floats:
+        """(n, d) the embedding with rows of length one, in memory."""
+        return scale_to_unit(np.asarray(self.embedding))
+
+    @cached_property
     def form(self) -> str:
-        """The form of the instances: "images", "strips" or "texts"."""
+        """The form of the instances: "images", "strips", "texts", or "vectors" without pictures."""
         return str(json.loads((self.folder / FORM).read_text())["form"])
 
     @cached_property
-    def _ends(self) -> Ints:
-        return np.asarray(np.load(self.folder / ENDS, allow_pickle=False))
+    def _thumbs(self) -> Packed:
+        return Packed(self.folder, THUMBS)
+
+    @cached_property
+    def _whole(self) -> Packed | None:
+        packed = Packed(self.folder, WHOLE)
+        return packed if packed.exists() else None
 
     def thumb(self, row: int) -> bytes:
         """The picture of an instance, or the beginning of its text."""
-        start, end = int(self._ends[row - 1]) if row else 0, int(self._ends[row])
-        with (self.folder / THUMBS).open("rb") as file:
-            file.seek(start)
-            return file.read(end - start)
+        return self._thumbs.read(row)
+
+    def whole(self, row: int) -> bytes | None:
+        """The larger picture or the whole text of an instance; None if it is not kept here."""
+        return None if self._whole is None else self._whole.read(row)
+
+    @property
+    def has_pictures(self) -> bool:
+        return self.form in (IMAGES, STRIPS)
 
     def excerpt(self, row: int) -> str:
         return self.thumb(row).decode() if self.form == TEXTS else ""
@@ -109,22 +170,45 @@ def write_gallery(
     places: Floats,
     form: str,
     thumbs: list[bytes],
+    whole: list[bytes] | None = None,
+    stack: Ints | None = None,
+    features: Floats | None = None,
     source: Array | None = None,
 ) -> Gallery:
     """Write the files of a window."""
     make_folder(folder)
-    replace_file(folder / THUMBS, b"".join(thumbs))
-    ends = np.cumsum([len(thumb) for thumb in thumbs], dtype=np.int64)
-    replace_file(folder / ENDS, _npy(ends))
+    Packed(folder, THUMBS).write(thumbs)
+    if whole is not None:
+        Packed(folder, WHOLE).write(whole)
     replace_file(folder / EMBEDDING, _npy(embedding.astype(np.float32)))
+    if features is not None:
+        replace_file(folder / FEATURES, _npy(features.astype(np.float32)))
     replace_file(folder / FORM, json.dumps({"form": form}).encode())
     packed = io.BytesIO()
+    stack = np.arange(len(ids)) if stack is None else stack
     source = np.full(len(ids), "model") if source is None else source
     np.savez(
-        packed, ids=ids, label=label, novelty=novelty, cluster=cluster, places=places, source=source
+        packed,
+        ids=ids,
+        label=label,
+        novelty=novelty,
+        cluster=cluster,
+        places=places,
+        stack=stack,
+        source=source,
     )
     replace_file(folder / VIEW, packed.getvalue())
     return Gallery(folder)
+
+
+def scale_to_unit(vectors: Floats) -> Floats:
+    """The rows scaled to length one; rows of zeros stay.
+
+    >>> scale_to_unit(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
+    [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
+    """
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.where(length > 0, length, 1), dtype=np.float32)
 
 
 def encode_png(picture: Array) -> bytes:

@@ -25,6 +25,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from cilf.console.origin import HEADER, Origin, come_from, read_person
 from cilf.console.uploads import MAX_BYTES
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -34,7 +35,8 @@ MAX_IMPORT = 64 << 20  # bytes of a file of labels
 BODY_SECONDS = 30.0  # between two pieces of a body
 FREE_TRIES, LONGEST_WAIT = 5, 300.0  # wrong tokens of an address before it has to wait, seconds
 MOST_ADDRESSES = 10_000  # that are remembered
-UPLOAD, IMPORT = "/api/windows/upload", re.compile("/api/windows/[0-9]+/labels")
+UPLOADS = ("/api/windows/upload", "/api/model/fit/upload")
+IMPORT = re.compile("/api/windows/[0-9]+/labels")
 LOGIN = "/login"
 OPEN_PATHS = (LOGIN, "/static/")  # open to everybody
 HEADERS = {
@@ -124,7 +126,8 @@ class Guard:
                     headers.setdefault(name, value)
             await send(message)
 
-        await app(scope, limited, send_with_headers)
+        with come_from(_find_origin(Request(scope))):
+            await app(scope, limited, send_with_headers)
 
     def _refuse(self, request: Request) -> Response | None:
         headers = request.headers
@@ -153,6 +156,10 @@ class Guard:
         return RedirectResponse(LOGIN, status_code=303)
 
 
+def _find_origin(request: Request) -> Origin:
+    return Origin(read_person(request.headers.get(HEADER, "")), address_of(request))
+
+
 def address_of(request: Request) -> str:
     """The address of the client."""
     return request.client.host if request.client else ""
@@ -179,7 +186,7 @@ class _LimitedBody:
 
 
 def _max_bytes(path: str) -> int:
-    if path == UPLOAD:
+    if path in UPLOADS:
         return MAX_BYTES + MAX_BODY
     return MAX_IMPORT if IMPORT.fullmatch(path) else MAX_BODY
 

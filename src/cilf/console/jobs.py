@@ -23,10 +23,12 @@ from cilf.console import class_edits, uploads
 from cilf.console.classes import Classes
 from cilf.console.detections import DETECTION, detection_folder, match_rows
 from cilf.console.drift import measure_drift
+from cilf.console.gallery import Gallery
 from cilf.console.log import LOGGER, WORKER, open_log
+from cilf.console.page_words import use_page_words
 from cilf.console.server import DATABASE
-from cilf.console.service import Console
-from cilf.console.snapshot import build_gallery
+from cilf.console.service import MEMORY, Console
+from cilf.console.snapshot import build_gallery, build_known_gallery
 from cilf.console.store import (
     CLASSES,
     DONE,
@@ -42,17 +44,22 @@ from cilf.console.store import (
 )  # fmt: skip
 from cilf.console.window_edits import DELETED_PROBLEM, finish_deletions
 from cilf.core import notices, validation
-from cilf.core.progress import listen
+from cilf.core.progress import listen, report
 from cilf.core.reading import restricted_reading
 from cilf.data import DATASETS
 from cilf.errors import BadInput, CilfError
-from cilf.learners import LEARNERS
+from cilf.learners import LEARNERS, Learner
 from cilf.learners.persistence import CURRENT
+from cilf.nn.backbones import BACKBONES
+from cilf.nn.image_models import LITE0, LITE2
+from cilf.nn.text_models import MINILM
 from cilf.workflow.findings import Findings
 from cilf.workflow.ledger import hash_instances
 from cilf.workflow.versions import UPDATE, ModelFolder
 
 LOCK, FINDINGS = "worker.lock", "findings"
+NETWORKS = ("auto", *BACKBONES, LITE0, LITE2, MINILM)  # that a request may name
+LOADING = "loading the model"  # a stage
 IDLE = 0.2  # seconds between two requests for a job
 PROGRESS_EVERY = 0.25  # seconds between two writes of the progress
 
@@ -70,6 +77,7 @@ class Worker:
     def run(self) -> None:
         """Do jobs until the server is gone."""
         self.store.requeue()
+        self.publish_choices()
         finish_deletions(self.store)
         while not self._is_orphaned():
             self.publish_model()
@@ -87,7 +95,7 @@ class Worker:
                 with listen(self._progress(job)), restricted_reading(self._readable(job)):
                     result = dict(JOBS[job.kind](self, job))
             except CilfError as error:
-                self._fail(job, str(error))
+                self._fail(job, use_page_words(str(error)))
                 return
             except Exception:  # noqa: BLE001 - whatever a learner may raise is logged
                 LOGGER.exception("job %d (%s) failed", job.id, job.kind)
@@ -154,6 +162,10 @@ class Worker:
         )
         self._published = changed
 
+    def publish_choices(self) -> None:
+        """Write the learners and networks that a model can be fitted with to the store."""
+        self.store.put_fact("choices", {"learners": list(LEARNERS), "backbones": list(NETWORKS)})
+
     def _log_problem(self, problem: str) -> None:
         if problem != self._problem:
             LOGGER.error("%s", problem)
@@ -162,16 +174,31 @@ class Worker:
     # ------------------------------------------------------------- jobs
 
     def fit(self, job: Job) -> Mapping[str, Any]:
-        # A name only: a request must not run a file.
-        learner = validation.one_of("learner", job.about["learner"], LEARNERS)
+        report(LOADING, 0, 1)
+        about = job.about
+        # Names only: a request must not run a file, or load a network from elsewhere.
+        learner = validation.one_of("learner", about["learner"], LEARNERS)
+        parameters: dict[str, Any] = {"seed": about["seed"]}
+        if about["backbone"]:
+            parameters["backbone"] = validation.one_of("backbone", about["backbone"], NETWORKS)
+        loading = {name: about[name] for name in ("label", "column", "skip_bad") if about[name]}
         fitted = workflow.fit(
-            job.about["data"],
+            about["data"],
             self.model,
             learner=learner,
-            parameters={"seed": 0},
-            note=job.about["note"] or None,
+            parameters=parameters,
+            loading=loading,
+            note=about["note"] or None,
         )
-        return {"version": fitted.event.version, "accuracy": fitted.mean_accuracy}
+        scores = {label: score.to_json() for label, score in fitted.accuracy.items()}
+        return {
+            "version": fitted.event.version,
+            "accuracy": fitted.mean_accuracy,
+            "classes": {
+                label: {"n": one["n"], "accuracy": one["after"]} for label, one in scores.items()
+            },
+            "confusion": fitted.confusion,
+        }
 
     def detect(self, job: Job) -> Mapping[str, Any]:
         assert job.window is not None
@@ -191,11 +218,13 @@ class Worker:
 
     def _detect(self, row: WindowRow, folder: Path, started: float) -> dict[str, Any]:
         """Write a detection of a window to a folder; returns its facts."""
+        report(LOADING, 0, 1)
         findings = workflow.detect(
             self.model, row.source, folder / FINDINGS,
             skip_bad=True, overwrite=True, page=False,
         )  # fmt: skip
-        build_gallery(folder, findings)
+        learner = ModelFolder.open(self.model).learner(findings.about["version"])
+        build_gallery(folder, findings, learner)
         found = findings.assignments
         return {
             "n": len(found.ids),
@@ -203,6 +232,7 @@ class Worker:
             "n_clusters": len(found.cluster_sizes),
             "known": found.known_counts,
             "version": findings.about["version"],
+            "memory": self._keep_memory(findings, learner),
             "drift": measure_drift(self.model, findings, self._earlier_findings(row.id)),
             "seconds": round(time.monotonic() - started, 1),
         }
@@ -227,12 +257,21 @@ class Worker:
         contents = hash_instances(findings.instances(np.arange(len(ids))))
         return list(zip(ids, contents, strict=True))
 
+    def _keep_memory(self, findings: Findings, learner: Learner) -> str | None:
+        """Write the gallery of what the model keeps, once for each version; give its name."""
+        name = f"{findings.about['model_id']}-{findings.about['version']}"
+        folder = self.store.folder / MEMORY / name
+        if Gallery(folder).exists():
+            return name
+        return None if build_known_gallery(folder, learner) is None else name
+
     def update(self, job: Job) -> Mapping[str, Any]:
         assert job.window is not None
         note = f"console, job {job.id}"
         folder = detection_folder(self._folder(job.window), job.about.get("detection"))
         outcome = self._find_finished(note, Findings(folder / FINDINGS).id)
         if outcome is None:
+            report(LOADING, 0, 1)
             path = self._folder(job.window) / job.about["labels"]
             try:
                 updated = workflow.update(
@@ -245,7 +284,10 @@ class Worker:
                     renames=job.about.get("renames"),
                 )
             except workflow.WouldForget as refused:
-                return refused.result.to_json() | {"refused": True, "why": str(refused)}
+                return refused.result.to_json() | {
+                    "refused": True,
+                    "why": use_page_words(str(refused)),
+                }
             assert updated.event is not None
             outcome = updated.to_json() | {"before": updated.event.before}
         self.store.add_update(

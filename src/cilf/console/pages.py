@@ -4,7 +4,7 @@ script loads."""
 from __future__ import annotations
 
 from pathlib import Path as File
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import FastAPI, Form, Path, Query, Request
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
@@ -12,31 +12,58 @@ from jinja2 import Environment, FileSystemLoader, select_autoescape
 from starlette.exceptions import HTTPException
 
 import cilf
-from cilf.console import class_edits, overview, updates, window_view
-from cilf.console.bodies import LARGEST, Strategy, Text
+from cilf.console import class_edits, guide, overview, updates, window_view
+from cilf.console.bodies import LARGEST, Only, Sort, Strategy, Text
 from cilf.console.classes import Classes
 from cilf.console.guard import LOGIN, Access, address_of
+from cilf.console.member_order import FILTERS, SORTS
 from cilf.console.service import Console
-from cilf.console.store import DONE, FAILED, PENDING, QUEUED, RUNNING, UNDONE
-from cilf.console.uploads import ACCEPTED
+from cilf.console.store import DONE, FAILED, PENDING, QUEUED, RUNNING, UNDONE, Job
+from cilf.console.uploads import ACCEPTED, TABLES
 from cilf.console.verbs import VERBS, describe_event
 from cilf.errors import CilfError
 from cilf.query import STRATEGIES
 from cilf.workflow.comparison import bound_accuracy
 
 HERE = File(__file__).parent
-FILES = {  # the pages share the style sheet of the reports
-    "report.css": (File(cilf.__file__).parent / "report" / "templates" / "style.css", "text/css"),
-    "console.css": (HERE / "static" / "console.css", "text/css"),
-    "console.js": (HERE / "static" / "console.js", "text/javascript"),
-    "edits.js": (HERE / "static" / "edits.js", "text/javascript"),
-    "map.js": (HERE / "static" / "map.js", "text/javascript"),
+STATIC = HERE / "static"
+MEDIA = {".css": "text/css", ".js": "text/javascript"}
+FILES = {path.name: path for path in STATIC.iterdir() if path.suffix in MEDIA} | {
+    "report.css": File(cilf.__file__).parent / "report" / "templates" / "style.css"
 }
 PAGE_SIZE = 60  # instances
 MAX_QUERIES = 12  # shown at once
 MAX_HISTORY = 30
+MAX_SIMILAR = 24  # shown at once
 N_COLOURS = 8
 STRATEGY = "representative"
+
+
+class Action(NamedTuple):
+    """Something that the page does by a key, besides the verbs."""
+
+    key: str
+    title: str
+    description: str
+
+
+ACTIONS = {
+    "query": Action("q", "Answer a query", "Answer the first query."),
+    "enlarge": Action("z", "Enlarge", "Show an instance in full size."),
+    "similar": Action("f", "Find similar", "Find similar instances."),
+    "all": Action("a", "Choose all", "Choose all instances of the open list."),
+    "undo": Action("u", "Undo", "Undo the last change."),
+    "update": Action("l", "Update model", "Update the model with all names."),
+    "help": Action("?", "Keys", "Show all keys."),
+}
+MOVES = {
+    "1 … 0": "Assign to one of the ten most likely classes.",
+    "↓ ↑": "Go to the next or the previous cluster.",
+    "→ ←": "Go to the next or the previous instance. With Shift, choose them.",
+    "Space": "Choose the cluster, or release it.",
+    "Enter": "Show all members of the cluster.",
+    "Esc": "Release everything that is chosen.",
+}
 
 Window = Annotated[int, Path(ge=1, le=LARGEST)]
 
@@ -46,7 +73,7 @@ def add_pages(app: FastAPI, console: Console, access: Access) -> None:
     render = _Renderer()
     _add_overview(app, console, render)
     _add_files(app)
-    _add_login(app, access, render)
+    _add_login(app, console, access, render)
     _add_window(app, console, render)
     _add_sections(app, console, render)
     _add_problems(app, render)
@@ -99,6 +126,10 @@ def _add_overview(app: FastAPI, console: Console, render: _Renderer) -> None:
     def windows_section() -> HTMLResponse:
         return render("_windows.html", **_windows_values(console))
 
+    @app.get("/section/next", response_class=HTMLResponse, include_in_schema=False)
+    def next_section() -> HTMLResponse:
+        return render("_next.html", next_step=guide.find_first_step(console))
+
     @app.get("/classes", response_class=HTMLResponse, include_in_schema=False)
     def classes() -> HTMLResponse:
         return render(
@@ -123,6 +154,8 @@ def _add_overview(app: FastAPI, console: Console, render: _Renderer) -> None:
 
 def _windows_values(console: Console) -> dict[str, Any]:
     rows, jobs = console.store.windows(), console.store.jobs()
+    fit = next((job for job in reversed(jobs) if job.kind == updates.FIT), None)
+    confusion = ((fit and fit.result) or {}).get("confusion", {})
     archived = console.store.archived_windows()
     return {
         "windows": [row for row in reversed(rows) if row.id not in archived],
@@ -131,9 +164,13 @@ def _windows_values(console: Console) -> dict[str, Any]:
         "named": {row.id: console.count_named(row.id) for row in rows if row.status == DONE},
         "model": console.model(),
         "model_path": console.model_path,
-        "fit": next((job for job in reversed(jobs) if job.kind == updates.FIT), None),
+        "fit": fit,
+        "predicted": list(dict.fromkeys([*confusion, *(p for r in confusion.values() for p in r)])),
+        "choices": updates.list_choices(console),
         "updates": {update.window: update for update in console.store.updates()},
         "accepted": ",".join(ACCEPTED),
+        "tables": ",".join(TABLES),
+        "next_step": guide.find_first_step(console),
         "failed": FAILED,
     }
 
@@ -146,11 +183,12 @@ def _add_files(app: FastAPI) -> None:
     def static(name: str) -> Response:
         if name not in FILES:
             raise HTTPException(404)
-        path, media = FILES[name]
-        return Response(path.read_bytes(), media_type=media, headers={"Cache-Control": "no-cache"})
+        path = FILES[name]
+        headers = {"Cache-Control": "no-cache"}
+        return Response(path.read_bytes(), media_type=MEDIA[path.suffix], headers=headers)
 
 
-def _add_login(app: FastAPI, access: Access, render: _Renderer) -> None:
+def _add_login(app: FastAPI, console: Console, access: Access, render: _Renderer) -> None:
     @app.get(LOGIN, response_class=HTMLResponse, include_in_schema=False)
     def login_page() -> HTMLResponse:
         return render("login.html", page="login", problem="")
@@ -158,6 +196,7 @@ def _add_login(app: FastAPI, access: Access, render: _Renderer) -> None:
     @app.post(LOGIN, response_class=HTMLResponse, include_in_schema=False)
     def login(request: Request, token: Annotated[str, Form(max_length=1000)] = "") -> Response:
         problem = access.check_token(token, address_of(request))
+        console.store.log("wrong token" if problem else "log in")
         if problem:
             return render("login.html", 401, page="login", problem=problem.capitalize())
         response = RedirectResponse("/", status_code=303)
@@ -207,29 +246,48 @@ def _add_sections(app: FastAPI, console: Console, render: _Renderer) -> None:
     add("known", lambda console, window: {"known": window_view.count_known(console, window)})
     add("history", _history_values)
     add("update", _update_values)
+    add("next", _next_values)
+    add("review", _review_values)
 
     @app.get("/windows/{window}/section/queries", include_in_schema=False)
     def queries(window: Window, strategy: Strategy = STRATEGY) -> HTMLResponse:
         form = console.open(window).gallery.form
         return render("_queries.html", form=form, **_queries_values(console, window, strategy))
 
+    @app.get("/windows/{window}/section/similar", include_in_schema=False)
+    def similar(window: Window, row: Annotated[int, Query(ge=0, le=LARGEST)]) -> HTMLResponse:
+        gallery = console.open(window).gallery
+        found = window_view.list_similar(console, window, row, MAX_SIMILAR)
+        return render(
+            "_similar.html",
+            window=console.window(window),
+            form=gallery.form,
+            identity=gallery.ids[row],
+            here=found["window"],
+            known=found["known"],
+            total=sum(len(one["rows"]) for one in found["window"]),
+        )
+
     @app.get("/windows/{window}/section/members", include_in_schema=False)
     def members(
         window: Window,
-        cluster: Annotated[int, Query(ge=0, le=LARGEST)],
+        cluster: Annotated[int | None, Query(ge=0, le=LARGEST)] = None,
         label: Annotated[Text | None, Query()] = None,
+        sort: Sort = "typical",
+        only: Only = "everything",
         start: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
     ) -> HTMLResponse:
-        total, rows = window_view.list_members(
-            console, window, cluster, label, start=start, most=PAGE_SIZE
-        )
+        wanted = window_view.Members(cluster=cluster, label=label, sort=sort, only=only)
+        rows = window_view.list_members(console, window, wanted)
+        end = window_view.end_of_page(console, window, rows, start + PAGE_SIZE)
         return render(
             "_members.html",
             window=console.window(window),
             form=console.open(window).gallery.form,
-            instances=window_view.describe_instances(console, window, rows),
-            next=start + PAGE_SIZE if start + PAGE_SIZE < total else None,
-            total=total,
+            instances=window_view.describe_stacks(console, window, rows[start:end]),
+            start=start,
+            next=end if end < len(rows) else None,
+            total=len(rows),
         )
 
 
@@ -237,12 +295,36 @@ def _window_values(console: Console, window: int) -> dict[str, Any]:
     values = {
         "verbs": {name: verb for name, verb in VERBS.items() if verb.key},
         "strategies": list(STRATEGIES),
+        "rows_texts": {
+            name: VERBS[verb.for_rows].description if verb.for_rows else verb.description
+            for name, verb in VERBS.items()
+        },
+        "actions": ACTIONS,
+        "moves": MOVES,
+        "sorts": SORTS,
+        "filters": FILTERS,
         "known": window_view.count_known(console, window),
         "notices": _find_notices(console, window),
         "classes": sorted(console.classes().names.values()),
     }
     values |= _clusters_values(console, window) | _queries_values(console, window, STRATEGY)
-    return values | _history_values(console, window) | _update_values(console, window)
+    values |= _history_values(console, window) | _update_values(console, window)
+    return values | _next_values(console, window) | _review_values(console, window)
+
+
+def _review_values(console: Console, window: int) -> dict[str, Any]:
+    opinions = window_view.summarize_opinions(console, window)
+    waiting = opinions["waiting"][:PAGE_SIZE]
+    return {
+        "window": console.window(window),
+        "form": console.open(window).gallery.form,
+        "opinions": opinions,
+        "waiting": window_view.describe_instances(console, window, waiting),
+    }
+
+
+def _next_values(console: Console, window: int) -> dict[str, Any]:
+    return {"next_step": guide.find_next_step(console, window)}
 
 
 def _find_notices(console: Console, window: int) -> list[str]:
@@ -276,7 +358,7 @@ def _make_card(
         "Random": found.random,
     }
     exemplars = {
-        title: window_view.describe_instances(console, window, rows, classes)
+        title: window_view.describe_examples(console, window, rows, classes)
         for title, rows in lists.items()
         if rows
     }
@@ -290,7 +372,7 @@ def _queries_values(console: Console, window: int, strategy: str) -> dict[str, A
         "window": console.window(window),
         "strategy": strategy,
         "budget": queries,
-        "queries": window_view.describe_instances(console, window, rows),
+        "queries": window_view.describe_examples(console, window, rows),
     }
 
 
@@ -319,9 +401,17 @@ def _find_rollback_problem(console: Console, window: int | None = None) -> str |
     return jobs[-1].problem if failed else None
 
 
+def _is_outdated(console: Console, job: Job) -> bool:
+    """Whether an update came to nothing, and people have changed the labels since."""
+    failed = job.status == FAILED or (job.result or {}).get("refused", False)
+    return bool(failed) and not updates.is_current(console, job)
+
+
 def _update_values(console: Console, window: int) -> dict[str, Any]:
     jobs = [job for job in console.store.jobs(window=window) if job.kind == updates.UPDATE]
     job = jobs[-1] if jobs else None
+    if job is not None and _is_outdated(console, job):
+        job = None
     update = None if job is None else console.store.update(job.id)
     in_model = update is not None and updates.is_in_model(console, update.version)
     stands = update is not None and update.decision != UNDONE and in_model

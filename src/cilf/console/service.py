@@ -30,6 +30,7 @@ from cilf.console.detections import (
     replay_window,
 )
 from cilf.console.gallery import Gallery
+from cilf.console.presence import Presence
 from cilf.console.state import KNOWN, OPEN, Patch, PatchConflict, State
 from cilf.console.store import (
     CLASSES,
@@ -43,12 +44,14 @@ from cilf.console.store import (
     WindowRow,
     now,
 )  # fmt: skip
+from cilf.console.uploads import UPLOADS
 from cilf.console.verbs import AGAIN, KNOWN_CLASS, UNDO, VERBS, Context, label_rows
 from cilf.core.types import Ints
 from cilf.errors import BadInput
 from cilf.workflow.findings import PERSON
 
 MOST_OPEN = 16  # windows in memory
+MEMORY = "memory"  # folder of the store: what models keep
 BUDGET = 50  # answers to a window's queries, unless a request says otherwise
 MOST_ATTEMPTS = 3  # to write an event while others write too
 MOST_NAMES = 5  # that the history lists of imported labels
@@ -124,8 +127,10 @@ class Console:
         self.model_path = model
         self.roots = None if roots is None else [root.resolve() for root in roots]
         self._open: OrderedDict[int, OpenWindow] = OrderedDict()
+        self._known: OrderedDict[str, Gallery] = OrderedDict()
         self._values: dict[tuple[str, int], tuple[tuple[int, ...], Any]] = {}
         self.lock = threading.RLock()
+        self.presence = Presence()
 
     # ------------------------------------------------------------- windows
 
@@ -218,11 +223,32 @@ class Console:
             real, exists = path.resolve(), path.exists()
         except (OSError, RuntimeError, ValueError) as error:
             raise BadInput(f"{argument}: {source[:80]!r} cannot be read ({error}).") from error
-        if self.roots is not None and not any(real.is_relative_to(root) for root in self.roots):
+        if self.roots is not None and not _is_below(real, self.roots):
             raise BadInput(f"{argument}: {source!r} lies outside of what may be read (see --data).")
         if not exists:
             raise BadInput(f"{argument}: {source!r} does not exist: check how it is written.")
         return path.absolute()
+
+    def is_readable(self, path: Path) -> bool:
+        """Whether a path lies where the console may read. Uploads may be read, too."""
+        if self.roots is None:
+            return True
+        return _is_below(path.resolve(), [*self.roots, (self.store.folder / UPLOADS).resolve()])
+
+    def known_gallery(self, window: int) -> Gallery | None:
+        """The instances that the model of a window keeps; None if it keeps none.
+
+        They are embedded by the version of the model that detected in the window.
+        """
+        name = self.window(window).facts.get("memory")
+        if name is None:
+            return None
+        with self.lock:
+            if name not in self._known:
+                self._known[name] = Gallery(self.store.folder / MEMORY / name)
+                if len(self._known) > MOST_OPEN:
+                    self._known.popitem(last=False)
+            return self._known[name]
 
     def window(self, window: int) -> WindowRow:
         row = self.store.window(window)
@@ -233,6 +259,7 @@ class Console:
     def set_budget(self, window: int, budget: int) -> None:
         self.window(window)
         self.store.change_window(window, budget=budget)
+        self.store.log("budget", window, {"budget": budget})
 
     def open(self, window: int) -> OpenWindow:
         """The window with all changes in the log."""
@@ -527,6 +554,10 @@ class Console:
         if job is None:
             raise NotFound(f"job {number} does not exist.")
         return job
+
+
+def _is_below(path: Path, roots: Sequence[Path]) -> bool:
+    return any(path.is_relative_to(root) for root in roots)
 
 
 def list_lineage(model: Mapping[str, Any]) -> list[Mapping[str, Any]]:

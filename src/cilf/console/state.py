@@ -20,22 +20,33 @@ OPEN, REJECTED, SKIPPED = "open", "rejected", "skipped"
 
 @dataclass(frozen=True)
 class Cluster:
-    """The name and the status of a cluster.
+    """The name, the status and the assignee of a cluster.
 
     Attributes:
         name: the key of the class of its members; None if the cluster has no name.
         status: "open", "rejected" (not novel, left out of updates) or "skipped" (for later).
+        assignee: the person who is asked to name it; "" is anybody.
     """
 
     name: str | None = None
     status: str = OPEN
+    assignee: str = ""
+
+    @property
+    def is_unnamed(self) -> bool:
+        return self.name is None and self.status == OPEN
 
     def to_json(self) -> dict[str, str | None]:
-        return {"name": self.name, "status": self.status}
+        assignee = {"assignee": self.assignee} if self.assignee else {}
+        return {"name": self.name, "status": self.status, **assignee}
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any] | None) -> Cluster | None:
-        return None if plain is None else cls(plain["name"], plain["status"])
+        return (
+            None
+            if plain is None
+            else cls(plain["name"], plain["status"], plain.get("assignee", ""))
+        )
 
 
 @dataclass(frozen=True)
@@ -56,6 +67,7 @@ class Move:
 
 Change = tuple[Cluster | None, Cluster | None]  # before, after; None: the cluster does not exist
 Changes = dict[int, Change]  # by number
+Opinion = str | None  # the key of a class; "" is asked for but not given, None is not asked for
 
 
 @dataclass(frozen=True)
@@ -64,12 +76,14 @@ class Patch:
 
     clusters: Mapping[int, Change] = field(default_factory=dict)
     moves: tuple[Move, ...] = ()
+    opinions: Mapping[int, tuple[Opinion, Opinion]] = field(default_factory=dict)  # by row
 
     def reverse(self) -> Patch:
         """The patch that undoes this one."""
         clusters = {number: (after, before) for number, (before, after) in self.clusters.items()}
         moves = [Move(move.rows, move.target, move.source) for move in reversed(self.moves)]
-        return Patch(clusters, tuple(moves))
+        opinions = {row: (after, before) for row, (before, after) in self.opinions.items()}
+        return Patch(clusters, tuple(moves), opinions)
 
     @property
     def numbers(self) -> set[int]:
@@ -82,7 +96,9 @@ class Patch:
             str(number): [None if cluster is None else cluster.to_json() for cluster in change]
             for number, change in self.clusters.items()
         }
-        return {"clusters": clusters, "moves": [move.to_json() for move in self.moves]}
+        opinions = {str(row): list(change) for row, change in self.opinions.items()}
+        plain = {"clusters": clusters, "moves": [move.to_json() for move in self.moves]}
+        return plain | ({"opinions": opinions} if opinions else {})
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> Patch:
@@ -90,7 +106,8 @@ class Patch:
             int(number): (Cluster.from_json(before), Cluster.from_json(after))
             for number, (before, after) in plain["clusters"].items()
         }
-        return cls(clusters, tuple(Move.from_json(move) for move in plain["moves"]))
+        opinions = {int(row): (old, new) for row, (old, new) in plain.get("opinions", {}).items()}
+        return cls(clusters, tuple(Move.from_json(move) for move in plain["moves"]), opinions)
 
 
 class PatchConflict(Exception):
@@ -109,6 +126,7 @@ class State:
     def __init__(self, cluster: Ints) -> None:
         self.cluster_of = cluster.astype(np.int64)
         self.clusters = {number: Cluster() for number in range(int(cluster.max(initial=-1)) + 1)}
+        self.opinions: dict[int, str] = {}  # row -> key of a class, or "" if it is not given yet
         self.last_change: dict[int, int] = {}  # cluster -> version of its last change
         self.highest = len(self.clusters) - 1  # number that any cluster has ever had
         self.version = 0
@@ -131,6 +149,11 @@ class State:
                 self.clusters[number] = after
         for move in patch.moves:
             self.cluster_of[list(move.rows)] = move.target
+        for row, (_, opinion) in patch.opinions.items():
+            if opinion is None:
+                self.opinions.pop(row, None)
+            else:
+                self.opinions[row] = opinion
         self.highest = max([self.highest, *patch.clusters])
         self.last_change |= dict.fromkeys(patch.numbers, self.version)
 
@@ -139,6 +162,9 @@ class State:
         for number, (before, _) in patch.clusters.items():
             if self.clusters.get(number) != before:
                 raise PatchConflict(f"cluster {number + 1} has changed since")
+        for row, (opinion, _) in patch.opinions.items():
+            if self.opinions.get(row) != opinion:
+                raise PatchConflict("somebody else has given an opinion since")
         left = dict.fromkeys((n for n, (_, after) in patch.clusters.items() if after is None), 0)
         for move in patch.moves:
             if (self.cluster_of[list(move.rows)] != move.source).any():

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy import event as sa_event
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
+from cilf.console.origin import current_origin
 from cilf.errors import BadConfig
 
 FORMAT = 2  # of the tables and of what is in them
@@ -92,6 +93,17 @@ _facts = sa.Table(
     sa.Column("name", sa.Text, primary_key=True),
     sa.Column("value", sa.JSON, nullable=False),
 )
+_audit = sa.Table(
+    "audit",
+    _tables,
+    sa.Column("id", _key, primary_key=True),
+    sa.Column("time", sa.Text, nullable=False),
+    sa.Column("person", sa.Text, nullable=False),
+    sa.Column("address", sa.Text, nullable=False),
+    sa.Column("window", sa.Integer, nullable=True),
+    sa.Column("action", sa.Text, nullable=False),
+    sa.Column("about", sa.JSON, nullable=False),
+)
 
 
 class SeqTaken(Exception):
@@ -110,6 +122,18 @@ class Event:
     person: str
     time: str
     undoes: int | None = None  # the seq of the event that it undoes
+
+
+@dataclass(frozen=True)
+class AuditRow:
+    """A line of the audit log. The worker has no address."""
+
+    time: str
+    person: str
+    address: str
+    window: int | None
+    action: str
+    about: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -191,6 +215,8 @@ class Store:
         try:
             with self.engine.begin() as connection:
                 connection.execute(_events.insert().values(**vars(event)))
+                row = _make_audit_row(event.verb, event.stream or None, event.about, event.person)
+                connection.execute(_audit.insert().values(**vars(row)))
                 if facts is not None:
                     own = _windows.c.id == event.stream
                     connection.execute(_windows.update().where(own).values(facts=dict(facts)))
@@ -210,6 +236,20 @@ class Store:
             sa.select(sa.func.max(_events.c.seq).label("seq")).where(_events.c.stream == stream)
         )
         return found[0]["seq"] or 0
+
+    def log(
+        self, action: str, window: int | None = None, about: Mapping[str, Any] | None = None,
+        person: str = "",
+    ) -> None:  # fmt: skip
+        """Write a line of the audit log. Events and jobs write their own."""
+        row = _make_audit_row(action, window, about or {}, person)
+        with self.engine.begin() as connection:
+            connection.execute(_audit.insert().values(**vars(row)))
+
+    def audit(self) -> list[AuditRow]:
+        """The audit log, in order."""
+        rows = self._rows(sa.select(_audit).order_by(_audit.c.id))
+        return [AuditRow(**{k: v for k, v in row.items() if k != "id"}) for row in rows]
 
     # ------------------------------------------------------------- windows
 
@@ -268,6 +308,7 @@ class Store:
     # ------------------------------------------------------------- jobs
 
     def add_job(self, kind: str, window: int | None = None, **about: Any) -> int:
+        self.log(f"queue {kind}", window, about, about.get("person", ""))
         return self._insert(
             _jobs, kind=kind, window=window, about=about, status=QUEUED, stage="", done=0, total=0,
             attempts=0, time=now(),
@@ -331,7 +372,10 @@ class Store:
     def decide(self, job: int, decision: str) -> bool:
         """Decide about an update. Returns whether it was undecided."""
         undecided = (_updates.c.job == job) & (_updates.c.decision == PENDING)
-        return bool(self._change(_updates, undecided, {"decision": decision}))
+        decided = bool(self._change(_updates, undecided, {"decision": decision}))
+        if decided:
+            self.log(f"update {decision}", about={"job": job})
+        return decided
 
     def reopen_update(self, job: int) -> None:
         """Make an update undecided again."""
@@ -362,6 +406,13 @@ class Store:
     def _change(self, table: sa.Table, where: sa.ColumnElement[bool], values: Any) -> int:
         with self.engine.begin() as connection:
             return int(connection.execute(table.update().where(where).values(**values)).rowcount)
+
+
+def _make_audit_row(
+    action: str, window: int | None, about: Mapping[str, Any], person: str
+) -> AuditRow:
+    origin = current_origin()
+    return AuditRow(now(), person or origin.person, origin.address, window, action, dict(about))
 
 
 def now() -> str:

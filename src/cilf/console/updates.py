@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from cilf.console.bodies import FitOptions
 from cilf.console.detections import DETECTION
 from cilf.console.service import Conflict, Console, NotFound, list_lineage
 from cilf.console.store import KEPT, PENDING, QUEUED, RUNNING, UNDONE, Job
@@ -12,22 +13,40 @@ from cilf.data import DATASETS
 from cilf.errors import BadInput
 
 FIT, UPDATE, ROLLBACK = "fit", "update", "rollback"  # kinds of jobs, and events of a model
+DETECT = "detect"  # a kind of jobs
 MERGE, FORGET = "merge", "forget"
 CHANGES = (UPDATE, ROLLBACK, MERGE, FORGET)  # jobs that make another version the current one
 
 
-def start_fit(console: Console, data: str, learner: str = "cilf", note: str = "") -> int:
+def list_choices(console: Console) -> dict[str, list[str]]:
+    """The learners and backbones that a model can be fitted with.
+
+    The worker writes them when it has started. Until then there are the defaults.
+    """
+    defaults = {"learners": ["cilf"], "backbones": ["auto"]}
+    return defaults | (console.store.fact("choices") or {})
+
+
+def start_fit(
+    console: Console, data: str, options: FitOptions | None = None, *, is_upload: bool = False
+) -> int:
     """Queue the fit of a model on labelled data, a path or the name of a data set.
 
     Returns the number of the job.
     """
-    if console.roots is not None and data not in DATASETS:
+    if console.roots is not None and data not in DATASETS and not is_upload:
         console.require_readable("data", data)
+    chosen = (options or FitOptions()).model_dump(exclude={"data"})
     with console.lock:
-        if console.model()["version"] is not None:
-            raise BadInput("there is a model already: update it from windows.")
-        _require_idle(console, FIT)
-        return console.store.add_job(FIT, data=data, learner=learner, note=note)
+        require_no_model(console)
+        return console.store.add_job(FIT, data=data, **chosen)
+
+
+def require_no_model(console: Console) -> None:
+    """Refuse to fit a model where there is one, or will be one."""
+    if console.model()["version"] is not None:
+        raise BadInput("there is a model already: update it from windows.")
+    _require_idle(console, FIT)
 
 
 def require_unchanging(console: Console) -> None:

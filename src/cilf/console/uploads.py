@@ -49,20 +49,23 @@ class TooLarge(BadInput):
 Upload = tuple[str, BinaryIO]  # the sender's name of the file, its content
 
 
-def save(uploads: Iterable[Upload], folder: Path) -> Path:
+def save(uploads: Iterable[Upload], folder: Path, *, keeps_folders: bool = False) -> Path:
     """Check and save files. Returns the folder of images, or the path of the table.
+
+    Args:
+        keeps_folders: keep the folders of ZIP files, because they name the classes.
 
     Nothing is saved if anything is refused.
     """
     make_folder(folder)
     try:
-        return _save_all(list(uploads), folder)
+        return _save_all(list(uploads), folder, keeps_folders)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
 
 
-def _save_all(uploads: list[Upload], folder: Path) -> Path:
+def _save_all(uploads: list[Upload], folder: Path, keeps_folders: bool) -> Path:
     if not uploads:
         raise BadInput("files: choose images, a ZIP file of images, or one table.")
     if len(uploads) > MAX_FILES:
@@ -71,7 +74,7 @@ def _save_all(uploads: list[Upload], folder: Path) -> Path:
         if len(uploads) > 1:
             raise BadInput("files: give one table, or images, not both.")
         return _save_table(*uploads[0], folder)
-    left, names = MAX_BYTES, _Names(folder)
+    left, names = MAX_BYTES, _Names(folder, keeps_folders)
     for name, content in uploads:
         if Path(name.lower()).suffix == ZIP:
             left -= _unzip(name, content, names)
@@ -81,6 +84,17 @@ def _save_all(uploads: list[Upload], folder: Path) -> Path:
             raise TooLarge(f"files: more than {MAX_BYTES // MEGA} MB in all: send fewer.")
     if not names.counts:
         raise BadInput("files: there is no image in them: send images, or one table.")
+    return _skip_single_folders(folder) if keeps_folders else folder
+
+
+def _skip_single_folders(folder: Path) -> Path:
+    """The folder that holds the class folders: many ZIP files have one folder above them."""
+    inside = list(folder.iterdir())
+    while len(inside) == 1 and inside[0].is_dir():
+        below = list(inside[0].iterdir())
+        if not any(path.is_dir() for path in below):
+            break
+        folder, inside = inside[0], below
     return folder
 
 
@@ -101,20 +115,47 @@ def safe_name(name: str) -> str:
     return clean
 
 
+def safe_folder(name: str) -> str:
+    r"""The name of a folder without characters that are unsafe in a path.
+
+    >>> safe_folder("hens & co"), safe_folder("C:")
+    ('hens _ co', 'C_')
+    """
+    clean = re.sub(r"[^\w .()+,@=-]", "_", name).strip(" .").encode()[:MAX_NAME]
+    folder = clean.decode(errors="ignore").strip(" .")
+    if not folder:
+        raise BadInput(f"the folder name {name[:80]!r} cannot be used: rename the folder.")
+    return folder
+
+
 class _Names:
     """Paths in a folder, each used once."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.counts: dict[str, int] = {}  # name -> number of files that have it
+    def __init__(self, folder: Path, keeps_folders: bool = False) -> None:
+        self.folder, self.keeps_folders = folder, keeps_folders
+        self.counts: dict[str, int] = {}  # path -> number of files that have it
 
     def path(self, name: str) -> Path:
+        above = self._find_folder(name)
         clean = free = safe_name(name)
-        while free.lower() in self.counts:
-            number = self.counts[clean.lower()] = self.counts[clean.lower()] + 1
+        while self._key(above, free) in self.counts:
+            key = self._key(above, clean)
+            number = self.counts[key] = self.counts[key] + 1
             free = f"{Path(clean).stem}-{number}{Path(clean).suffix}"
-        self.counts[free.lower()] = 1
-        return self.folder / free
+        self.counts[self._key(above, free)] = 1
+        make_folder(above)
+        return above / free
+
+    def _find_folder(self, name: str) -> Path:
+        if not self.keeps_folders:
+            return self.folder
+        parts = PurePosixPath(name.replace("\\", "/")).parts[:-1]
+        return self.folder.joinpath(
+            *(safe_folder(part) for part in parts if part not in ("/", ".", ".."))
+        )
+
+    def _key(self, above: Path, name: str) -> str:
+        return str(above.relative_to(self.folder) / name).lower()
 
 
 # ----------------------------------------------------------------- images

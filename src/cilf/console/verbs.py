@@ -9,19 +9,29 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from cilf.clustering.cluster_split import split_members
-from cilf.console.bodies import ClustersBody, LabelBody, MoveBody, NameBody, SplitBody, VerbBody
+from cilf.console.bodies import (
+    AssignBody,
+    ClustersBody,
+    LabelBody,
+    MoveBody,
+    NameBody,
+    RowsBody,
+    SplitBody,
+    VerbBody,
+)  # fmt: skip
 from cilf.console.state import KNOWN, OPEN, REJECTED, SKIPPED, Changes, Cluster, Move, Patch, State
 from cilf.core.types import Floats
 from cilf.errors import BadInput
 
 CLUSTERS, CLUSTER, ROWS = "clusters", "cluster", "rows"  # what the page sends
 NEW_CLASS, KNOWN_CLASS, TARGET = "name", "known", "target"  # inputs of the dialog
+PERSON = "person"  # another one
 UNDO = "undo"
 AGAIN = "detect again"  # the event of a new detection
 
@@ -45,10 +55,11 @@ class Verb:
         key: the key on the page; the page has no button if it is empty.
         sentence: what the history says, with the fields of ``body.about``.
         takes: what the page sends, which is "clusters", "cluster" or "rows".
-        dialog: the input of the page's dialog: "name", "known", "target" or none.
+        dialog: the input of the page's dialog: "name", "known", "target", "person" or none.
         n_least: the fewest clusters that the verb takes.
         for_rows: the verb that does the same to single instances.
         is_answer: whether the verb spends the label budget.
+        is_primary: whether the button is always in sight; the others are in the menu.
     """
 
     function: Callable[[Context, Any], Patch]
@@ -61,6 +72,7 @@ class Verb:
     n_least: int = 1
     for_rows: str = ""
     is_answer: bool = False
+    is_primary: bool = False
 
     @property
     def description(self) -> str:
@@ -73,7 +85,9 @@ class Verb:
 
 def name(context: Context, body: NameBody) -> Patch:
     """Name clusters. A new name makes a new class."""
-    return _set_clusters(context.state, body.numbers, lambda _: Cluster(context.key))
+    return _set_clusters(
+        context.state, body.numbers, lambda old: replace(old, name=context.key, status=OPEN)
+    )
 
 
 def into(context: Context, body: NameBody) -> Patch:
@@ -90,7 +104,7 @@ def merge(context: Context, body: ClustersBody) -> Patch:
     names = [state.clusters[number].name for number in numbers]
     label = next((name for name in names if name is not None), None)
     old = state.clusters[target]
-    new = Cluster(label, OPEN if label is not None else old.status)
+    new = replace(old, name=label, status=OPEN if label is not None else old.status)
     changes: Changes = {} if new == old else {target: (old, new)}
     changes |= {number: (state.clusters[number], None) for number in others}
     moves = [_make_move(state.members(number), number, target) for number in others]
@@ -109,17 +123,45 @@ def split(context: Context, body: SplitBody) -> Patch:
 
 def reject(context: Context, body: ClustersBody) -> Patch:
     """Mark clusters as not novel. Updates leave them out."""
-    return _set_clusters(context.state, body.numbers, lambda _: Cluster(None, REJECTED))
+    return _set_clusters(
+        context.state, body.numbers, lambda old: replace(old, name=None, status=REJECTED)
+    )
 
 
 def skip(context: Context, body: ClustersBody) -> Patch:
     """Leave clusters for later. They keep their names."""
-    return _set_clusters(context.state, body.numbers, lambda old: Cluster(old.name, SKIPPED))
+    return _set_clusters(context.state, body.numbers, lambda old: replace(old, status=SKIPPED))
 
 
 def reopen(context: Context, body: ClustersBody) -> Patch:
     """Reopen clusters that were named, rejected or skipped."""
-    return _set_clusters(context.state, body.numbers, lambda _: Cluster())
+    return _set_clusters(context.state, body.numbers, lambda old: Cluster(assignee=old.assignee))
+
+
+def assign(context: Context, body: AssignBody) -> Patch:
+    """Assign clusters to a person who is asked to name them. Without a name, to nobody."""
+    person = body.assignee.strip()
+    return _set_clusters(context.state, body.numbers, lambda old: replace(old, assignee=person))
+
+
+def review(context: Context, body: RowsBody) -> Patch:
+    """Ask for a second opinion on instances."""
+    _require_rows(context.state, body.rows)
+    rows = [row for row in dict.fromkeys(body.rows) if row not in context.state.opinions]
+    if not rows:
+        raise BadInput("rows: a second opinion on all of them is asked for already.")
+    return Patch(opinions=dict.fromkeys(rows, (None, "")))
+
+
+def opinion(context: Context, body: LabelBody) -> Patch:
+    """Give a second opinion on instances. Their labels stay."""
+    state = context.state
+    _require_rows(state, body.rows)
+    given = {row: state.opinions.get(row) for row in body.rows}
+    changes = {row: (old, context.key) for row, old in given.items() if old != context.key}
+    if not changes:
+        raise BadInput("rows: all of them have this second opinion already.")
+    return Patch(opinions=changes)
 
 
 def move(context: Context, body: MoveBody) -> Patch:
@@ -143,25 +185,40 @@ def label(context: Context, body: LabelBody) -> Patch:
 VERBS: dict[str, Verb] = {
     "name": Verb(
         name, NameBody, "Name", "n", "named {clusters} “{name}”",
-        dialog=NEW_CLASS, for_rows="label", is_answer=True,
+        dialog=NEW_CLASS, for_rows="label", is_answer=True, is_primary=True,
     ),
     "into": Verb(
         into, NameBody, "Into known", "i", "assigned {clusters} to “{name}”",
         dialog=KNOWN_CLASS, for_rows="label", is_answer=True,
     ),
     "merge": Verb(
-        merge, ClustersBody, "Merge", "m", "merged {clusters}", n_least=2, is_answer=True
+        merge, ClustersBody, "Merge", "m", "merged {clusters}",
+        n_least=2, is_answer=True, is_primary=True,
     ),
-    "split": Verb(split, SplitBody, "Split", "s", "split cluster {cluster}", takes=CLUSTER),
-    "reject": Verb(reject, ClustersBody, "Reject", "r", "rejected {clusters}", is_answer=True),
+    "split": Verb(
+        split, SplitBody, "Split", "s", "split cluster {cluster}", takes=CLUSTER, is_primary=True
+    ),
+    "reject": Verb(
+        reject, ClustersBody, "Reject", "r", "rejected {clusters}", is_answer=True, is_primary=True
+    ),
     "skip": Verb(skip, ClustersBody, "Skip", "k", "skipped {clusters}"),
     "reopen": Verb(reopen, ClustersBody, "Reopen", "o", "reopened {clusters}"),
+    "assign": Verb(
+        assign, AssignBody, "Assign to", "p", "assigned {clusters} to {assignee}", dialog=PERSON
+    ),
+    "review": Verb(
+        review, RowsBody, "Second opinion", "e", "asked for a second opinion on {n}", takes=ROWS
+    ),
     "move": Verb(
         move, MoveBody, "Move", "v", "moved {n} to {to}", takes=ROWS, dialog=TARGET, is_answer=True
     ),
     "label": Verb(
         label, LabelBody, "Label", "", "labelled {n} as “{name}”",
         takes=ROWS, dialog=NEW_CLASS, is_answer=True,
+    ),
+    "opinion": Verb(
+        opinion, LabelBody, "Give an opinion", "", "gave a second opinion on {n}: “{name}”",
+        takes=ROWS, dialog=NEW_CLASS,
     ),
 }  # fmt: skip
 
@@ -186,6 +243,7 @@ def describe_event(verb: str, about: Mapping[str, Any]) -> str:
     words = {
         "clusters": "cluster " + ", ".join(map(str, about.get("clusters", ()))),
         "to": targets.get(about.get("to", ""), f"cluster {about.get('to')}"),
+        "assignee": about.get("assignee") or "nobody",
     }
     return VERBS[verb].sentence.format(**{**about, **words})
 
@@ -218,12 +276,16 @@ def label_rows(state: State, labels: Mapping[int, str]) -> Patch:
     moves: list[Move] = []
     number = state.highest
     for key in dict.fromkeys(labels.values()):
-        target = next((n for n, c in sorted(state.clusters.items()) if c == Cluster(key)), None)
+        target = next((n for n, c in sorted(state.clusters.items()) if _is_named(c, key)), None)
         if target is None:
             target = number = number + 1
             changes[target] = (None, Cluster(key))
         moves += make_moves(state, [row for row in labels if labels[row] == key], target)
     return end_empty_clusters(state, changes, moves)
+
+
+def _is_named(cluster: Cluster, key: str) -> bool:
+    return cluster.name == key and cluster.status == OPEN
 
 
 def end_empty_clusters(state: State, changes: Changes, moves: Sequence[Move]) -> Patch:

@@ -27,6 +27,7 @@ def rename_window(console: Console, window: int, name: str, seen: str | None = N
         raise BadInput("name is blank: give the window a name.")
     if not console.store.rename_window(window, row.name if seen is None else seen, wanted):
         raise Conflict(f"somebody else has renamed window {window}: check its name first.")
+    console.store.log("rename window", window, {"old": row.name, "new": wanted})
     return console.window(window)
 
 
@@ -34,6 +35,7 @@ def archive_window(console: Console, window: int, archived: bool) -> WindowRow:
     """Hide a window from the list, or show it again."""
     row = console.window(window)
     console.store.archive_window(window, archived)
+    console.store.log("archive window" if archived else "show window again", window)
     return row
 
 
@@ -54,6 +56,7 @@ def delete_window(console: Console, window: int, seen: str | None = None) -> Non
         raise Conflict(f"a job of window {window} is running: wait until it is done.")
     if not store.delete_window(window):
         raise NotFound(f"window {window} does not exist.")
+    store.log("delete window", window, {"name": row.name})
     console.close(window)
     finish_deletions(store)
 

@@ -350,6 +350,20 @@ class Learner(ABC):
         self._require_fitted()
         return self.classes_[self._predict(kept.X)]
 
+    def embed_remembered(self, kept: Remembered) -> Floats:
+        """Embed instances that ``remembered`` gave, as ``embed`` embeds those of a window.
+
+        With a frozen network before the learner, the instances that it keeps are vectors, which
+        ``embed`` does not take.
+
+        >>> from cilf.learners.iforest import IForest
+        >>> learner = IForest().fit([[0.0], [1.0], [5.0]], ["ant", "ant", "bee"])
+        >>> learner.embed_remembered(learner.remembered()).shape
+        (3, 1)
+        """
+        self._require_fitted()
+        return self._embed(kept.X)
+
     def check_labels(self, X: Any, y: Any) -> LabelCheck | None:
         """Check the labels of new instances before an update, without learning them.
 

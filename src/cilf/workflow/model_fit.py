@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,15 +32,17 @@ class FitResult:
     Attributes:
         event: the log entry of the new version.
         n_labels: the number of training instances.
-        accuracy: for each class, the score on its instances in the test split, which are in no model.
+        accuracy: for each class, the score on its instances in the test split.
         held_out: for each class, the score on the training instances that the model holds out. An
             update starts from these scores.
+        confusion: class -> predicted class -> number of test instances; zeros are left out.
     """
 
     event: Event
     n_labels: int
     accuracy: dict[str, Score]
     held_out: dict[str, Score]
+    confusion: dict[str, dict[str, int]]
 
     @property
     def mean_accuracy(self) -> float:
@@ -80,7 +83,8 @@ def fit(
     for problem in report.problems:
         warn_once(f"{data}: {problem}")
     made.fit(*dataset.train)
-    accuracy = _score_classes(dataset.test.y, made.predict(dataset.test.X))
+    predicted = made.predict(dataset.test.X)
+    accuracy = _score_classes(dataset.test.y, predicted)
     held_out = {change.label: change.held_out for change in score_kept(made)}
     about = {
         "data": str(data),
@@ -100,7 +104,8 @@ def fit(
     with model.lock():
         _require_new(model, again)
         event = model.add(made, FIT, about, label_training_data(dataset))
-    return FitResult(event, len(dataset.train), accuracy, held_out)
+    confusion = _count_confusion(dataset.test.y, predicted)
+    return FitResult(event, len(dataset.train), accuracy, held_out, confusion)
 
 
 def label_training_data(dataset: Dataset) -> LabelledInstances:
@@ -119,6 +124,18 @@ def _require_new(model: ModelFolder, again: bool) -> None:
             f"{model.path} holds a model already (version {model.current}): name another folder, "
             "or make this its next version (--again)."
         )
+
+
+def _count_confusion(truth: Array, predicted: Array) -> dict[str, dict[str, int]]:
+    """Class -> predicted class -> number of instances.
+
+    >>> _count_confusion(np.array(["a", "a", "b"]), np.array(["a", "b", "b"]))
+    {'a': {'a': 1, 'b': 1}, 'b': {'b': 1}}
+    """
+    return {
+        str(label): dict(sorted(Counter(predicted[truth == label].tolist()).items()))
+        for label in np.unique(truth)
+    }
 
 
 def _score_classes(truth: Array, predicted: Array) -> dict[str, Score]:
