@@ -64,6 +64,20 @@ def test_the_table_of_an_update_has_the_bounds_of_each_accuracy(
     assert "cow 0 - - 6 - 100 %" in text
 
 
+def test_the_table_of_a_fit_has_the_bounds_of_each_accuracy(
+    client: TestClient, console: Console
+) -> None:
+    fitted = {
+        "version": 1,
+        "accuracy": 0.95,
+        "classes": {"cat": {"n": 20, "accuracy": 0.9}, "dog": {"n": 20, "accuracy": 1.0}},
+        "confusion": {"cat": {"cat": 18, "dog": 2}, "dog": {"dog": 20}},
+    }
+    console.store.change_job(console.store.add_job("fit"), status=DONE, result=fitted)
+    text = " ".join(re.sub(r"<[^>]+>", " ", client.get("/").text).split())
+    assert "Class Test Accuracy cat dog cat 20 90 % 74-97 % 18 2 dog 20 100 % 88-100 %" in text
+
+
 def test_the_keys_of_the_page_are_in_the_docs() -> None:
     moves = [
         f"| {' '.join(one if one == '…' else f'`{one}`' for one in key.split())} | {text} |"
