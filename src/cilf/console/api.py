@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -27,7 +27,8 @@ from cilf.console import (
 )  # fmt: skip
 from cilf.console.bodies import ChangeResponse, EventResponse, JobResponse
 from cilf.console.gallery import Gallery
-from cilf.console.service import Console, NotFound
+from cilf.console.group_commit import GroupCommit
+from cilf.console.service import Action, Console, NotFound
 from cilf.console.store import QUEUED, RUNNING, Event, Job, WindowRow
 from cilf.console.verbs import VERBS
 
@@ -57,9 +58,9 @@ Cluster = Annotated[int, Path(ge=1, le=LARGEST, description="The number of a clu
 def make_routes(console: Console) -> APIRouter:
     """All routes under /api."""
     api = APIRouter(prefix="/api", responses=PROBLEMS)
-    sections = (
-        _add_windows, _add_folders, _add_clusters, _add_instances, _add_pictures, _add_history,
-        _add_verbs, _add_classes, _add_labels, _add_model, _add_jobs,
+    sections = (  # the first ones are found first, so verbs come before what is asked for rarely
+        _add_verbs, _add_windows, _add_folders, _add_clusters, _add_instances, _add_pictures,
+        _add_history, _add_classes, _add_labels, _add_model, _add_jobs,
     )  # fmt: skip
     for add in sections:
         add(api, console)
@@ -360,12 +361,14 @@ def _add_history(api: APIRouter, console: Console) -> None:
 
 
 def _add_verbs(api: APIRouter, console: Console) -> None:
+    group = GroupCommit(console)
     for name, verb in VERBS.items():
-        route = _make_verb_route(console, name)
+        route = _make_verb_route(group, name)
         route.__annotations__["body"] = verb.body
         api.post(
-            f"/windows/{{window}}/{name}", tags=["verbs"], name=name, description=verb.description
-        )(route)
+            f"/windows/{{window}}/{name}", tags=["verbs"], name=name, description=verb.description,
+            response_model=ChangeResponse,
+        )(route)  # fmt: skip
 
     @api.post("/windows/{window}/undo", tags=["verbs"])
     def undo(window: Window, body: bodies.UndoBody) -> ChangeResponse:
@@ -374,9 +377,11 @@ def _add_verbs(api: APIRouter, console: Console) -> None:
         return change_response(event)
 
 
-def _make_verb_route(console: Console, name: str) -> Callable[..., ChangeResponse]:
-    def route(window: Window, body: bodies.VerbBody) -> ChangeResponse:
-        return change_response(console.act(window, name, body))
+def _make_verb_route(group: GroupCommit, name: str) -> Callable[..., Awaitable[Response]]:
+    async def route(window: Window, body: bodies.VerbBody) -> Response:
+        event = await group.act(Action(window, name, body))
+        content = change_response(event).model_dump_json()
+        return Response(content, media_type="application/json")
 
     return route
 

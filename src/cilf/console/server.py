@@ -76,7 +76,7 @@ def serve(
         app = make_app(Console(store, model, readable_roots(token, roots)), access)
         config = uvicorn.Config(
             app, log_level="warning", lifespan="off", timeout_keep_alive=30,
-            http=PatientProtocol, limit_concurrency=MOST_CONNECTIONS,
+            http=PatientProtocol, limit_concurrency=MOST_CONNECTIONS, access_log=False,
         )  # fmt: skip
         with _run_worker(folder, model, readable_roots(token, roots), database):
             announce(_address(sock, host, token))

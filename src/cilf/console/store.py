@@ -6,7 +6,8 @@ when ``append`` returns: SQLite has a write-ahead log with a full sync.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy import event as sa_event
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
-from cilf.console.origin import current_origin
+from cilf.console.origin import Origin, current_origin
 from cilf.errors import BadConfig
 
 FORMAT = 2  # of the tables and of what is in them
@@ -212,16 +213,33 @@ class Store:
 
         ``facts`` are those of the window from the event on, if they change.
         """
-        try:
-            with self.engine.begin() as connection:
-                connection.execute(_events.insert().values(**vars(event)))
-                row = _make_audit_row(event.verb, event.stream or None, event.about, event.person)
-                connection.execute(_audit.insert().values(**vars(row)))
-                if facts is not None:
-                    own = _windows.c.id == event.stream
-                    connection.execute(_windows.update().where(own).values(facts=dict(facts)))
-        except IntegrityError as error:
-            raise SeqTaken from error
+        with self._write_events([(event, current_origin())]) as connection:
+            if facts is not None:
+                own = _windows.c.id == event.stream
+                connection.execute(_windows.update().where(own).values(facts=dict(facts)))
+
+    def append_all(self, events: Sequence[tuple[Event, Origin]]) -> None:
+        """Write events and who made them to disk, all in one transaction.
+
+        Raises ``SeqTaken`` if the number of any of them is taken. Then none of them is written.
+        """
+        with self._write_events(events):
+            pass
+
+    @contextmanager
+    def _write_events(self, events: Sequence[tuple[Event, Origin]]) -> Iterator[sa.Connection]:
+        """A transaction that begins with events and their lines of the audit log."""
+        audit = [
+            _make_audit_row(event.verb, event.stream or None, event.about, event.person, origin)
+            for event, origin in events
+        ]
+        with self.engine.begin() as connection:
+            try:
+                connection.execute(_events.insert(), [vars(event) for event, _ in events])
+            except IntegrityError as error:
+                raise SeqTaken from error
+            connection.execute(_audit.insert(), [vars(row) for row in audit])
+            yield connection
 
     def events(self, stream: int, after: int = 0) -> list[Event]:
         """The events of a stream after a version, in order."""
@@ -242,7 +260,7 @@ class Store:
         person: str = "",
     ) -> None:  # fmt: skip
         """Write a line of the audit log. Events and jobs write their own."""
-        row = _make_audit_row(action, window, about or {}, person)
+        row = _make_audit_row(action, window, about or {}, person, current_origin())
         with self.engine.begin() as connection:
             connection.execute(_audit.insert().values(**vars(row)))
 
@@ -409,9 +427,8 @@ class Store:
 
 
 def _make_audit_row(
-    action: str, window: int | None, about: Mapping[str, Any], person: str
+    action: str, window: int | None, about: Mapping[str, Any], person: str, origin: Origin
 ) -> AuditRow:
-    origin = current_origin()
     return AuditRow(now(), person or origin.person, origin.address, window, action, dict(about))
 
 
