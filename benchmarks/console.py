@@ -1,12 +1,15 @@
 """The console under load: kills, labels per second during a detection, a window of 10,000 images.
 
-    python benchmarks/console.py --rounds 50
+    python benchmarks/console.py --rounds 50 --before ../earlier/src --database postgresql://...
 
 1. Kills: a client labels, the server is killed (SIGKILL) at a random moment and started again;
    every label that was acknowledged has to be there.
 2. Rate: four clients label single instances of a window of 10,000 images while the worker detects
    novel classes in another one.
-3. Opening: that window's page in a browser (if there is a chromium), cold, until its pictures are
+3. Clients: 1 to 200 clients label single instances of that window while nothing else is done. The
+   code in the folder ``--before`` is measured in turns with this one, on windows of its own. With
+   ``--database``, both are measured on PostgreSQL as well.
+4. Opening: that window's page in a browser (if there is a chromium), cold, until its pictures are
    there; and the page alone, without a browser.
 """
 
@@ -36,12 +39,15 @@ from cilf import workflow
 from cilf.benchmark.provenance import provenance
 from cilf.console import window_view
 from cilf.console.service import Console
-from cilf.console.store import Store
+from cilf.console.store import DONE, Store
+from label_clients import measure_labels
 
 RESULT = Path(__file__).parent / "results" / "console.json"
 N_IMAGES, SIDE, N_CLASSES, N_KNOWN = 10_000, 28, 8, 5
 N_CLIENTS, SECONDS = 4, 20.0
+CLIENTS, TURNS, TURN_SECONDS = (1, 4, 16, 64, 200), 3, 5.0
 TARGET_RATE, TARGET_OPEN = 100.0, 1.0  # labels a second, seconds
+TARGET_CLIENTS, TARGET_TOGETHER, TARGET_P99 = 16, 1000.0, 100.0  # labels a second, milliseconds
 SHOWN = """() => [...document.images].every((image) => image.complete
     || image.getBoundingClientRect().top > innerHeight)"""  # every picture in the viewport
 CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
@@ -57,10 +63,17 @@ def make_images(n: int, classes: range, seed: int) -> tuple[np.ndarray, np.ndarr
 
 
 @contextlib.contextmanager
-def serve(store: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """Start ``cilf console`` on a store; give its address and its process."""
+def serve(
+    store: Path, source: Path | None = None, database: str | None = None
+) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Start ``cilf console`` on a store, with code in a folder; give its address and its process."""
     command = [sys.executable, "-m", "cilf", "console", "--store", str(store), "--port", "0"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    environment = dict(os.environ)
+    if source is not None:
+        environment["PYTHONPATH"] = str(source.resolve())
+    if database is not None:
+        environment["CILF_DATABASE"] = database
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
     assert process.stdout is not None
     try:
         line = process.stdout.readline()
@@ -184,6 +197,61 @@ def measure_rate_while_detecting(client: httpx.Client, url: str, data: Path) -> 
     return measured
 
 
+# ----------------------------------------------------------------- many clients
+
+
+def copy_window(store: Path, database: str | None, n: int) -> list[int]:
+    """Add windows with the detection of window 1 to a store. Returns their numbers."""
+    original, target = Store(store), Store(store, database)
+    row = original.window(1)
+    assert row is not None
+    target.put_fact("model", original.fact("model"))
+    numbers = []
+    for _ in range(n):
+        numbers.append(target.add_window(row.name, row.source, row.budget))
+        target.change_window(numbers[-1], status=DONE, facts=row.facts)
+        folder = store / "windows" / str(numbers[-1])
+        if not folder.exists():
+            folder.symlink_to(store / "windows" / "1", target_is_directory=True)
+    original.close()
+    target.close()
+    return numbers
+
+
+def measure_clients(
+    store: Path, sides: dict[str, Path | None], database: str | None = None
+) -> list[dict[str, Any]]:
+    """Measure each number of clients with each side in turns; keep the median turn."""
+    results = []
+    with contextlib.ExitStack() as stack:
+        urls, windows = {}, {}
+        for side, source in sides.items():
+            own = store.with_name(f"store-{side}-{'sqlite' if database is None else 'postgres'}")
+            shutil.copytree(store, own)
+            windows[side] = iter(copy_window(own, database, len(CLIENTS) * TURNS))
+            urls[side], _ = stack.enter_context(serve(own, source, database))
+        for n_clients in CLIENTS:
+            turns: dict[str, list[dict[str, Any]]] = {side: [] for side in sides}
+            for _ in range(TURNS):
+                for side, url in urls.items():
+                    window = next(windows[side])
+                    httpx.get(f"{url}/api/windows/{window}/clusters", timeout=60)
+                    turns[side].append(
+                        measure_labels(url, window, N_IMAGES, n_clients, TURN_SECONDS)
+                    )
+            for side, measured in turns.items():
+                measured.sort(key=lambda turn: float(turn["labels_per_second"]))
+                results.append({"side": side, **measured[TURNS // 2]})
+                print(f"{database and 'postgresql' or 'sqlite'}: {results[-1]}", flush=True)
+    return results
+
+
+def meets_target(results: list[dict[str, Any]]) -> bool:
+    (found,) = (r for r in results if (r["side"], r["clients"]) == ("now", TARGET_CLIENTS))
+    fast = float(found["labels_per_second"]) >= TARGET_TOGETHER
+    return fast and float(found["p99_ms"]) <= TARGET_P99
+
+
 # ----------------------------------------------------------------- opening
 
 
@@ -216,6 +284,8 @@ def measure_opening(url: str, window: int) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=50)
+    parser.add_argument("--before", type=Path, help="The folder 'src' of an earlier version.")
+    parser.add_argument("--database", help="The URL of an empty PostgreSQL database.")
     parser.add_argument("--no-write", action="store_true", help="Do not keep the result.")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="cilf-console-") as name:
@@ -234,13 +304,20 @@ def main() -> None:
             print(f"opening: {opened}", flush=True)
             labels = measure_rate_while_detecting(client, url, folder / "second.npz")
             print(f"labels while detecting: {labels}", flush=True)
+        sides = {"before": arguments.before} if arguments.before else {}
+        together = {"sqlite": measure_clients(store, sides | {"now": None})}
+        if arguments.database:
+            together["postgresql"] = measure_clients(
+                store, sides | {"now": None}, arguments.database
+            )
         kills = kill_repeatedly(store, 1, arguments.rounds)
     result = {
-        "kills": kills, "labels": labels, "opening": opened,
+        "kills": kills, "labels": labels, "clients": together, "opening": opened,
         "cores": os.cpu_count(), "load_average": os.getloadavg(), **provenance(),
     }  # fmt: skip
     good = kills["lost"] == 0 and labels["labels_per_second"] >= TARGET_RATE
     good = good and max(opened.values()) < TARGET_OPEN
+    good = good and all(map(meets_target, together.values()))
     print(json.dumps(result, indent=1), "all targets met" if good else "TARGETS MISSED", sep="\n")
     if not arguments.no_write:
         RESULT.parent.mkdir(exist_ok=True)
