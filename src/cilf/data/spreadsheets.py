@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,7 +127,7 @@ def _read_header(path: Path, cells: Sequence[str]) -> tuple[str, ...]:
     names = [cell.lower() for cell in cells]
     while names and not names[-1]:
         names.pop()
-    twice = [name for name in names if names.count(name) > 1]
+    twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise BadInput(f"{path} has several columns {twice[0]!r}: remove or rename some.")
     return tuple(names)
