@@ -13,9 +13,11 @@ from fastapi.responses import Response
 from cilf.console import (
     audit,
     bodies,
+    cancellation,
     class_edits,
     folders,
     import_export,
+    label_import,
     originals,
     overview,
     sample,
@@ -445,19 +447,24 @@ def _add_labels(api: APIRouter, console: Console) -> None:
         headers = {"Content-Disposition": attachment}
         return Response(content, media_type=MEDIA[format], headers=headers)
 
-    @api.post("/windows/{window}/labels", tags=["labels"], openapi_extra={"requestBody": ANY_FILE})
+    @api.post(
+        "/windows/{window}/labels",
+        tags=["labels"],
+        status_code=202,
+        openapi_extra={"requestBody": ANY_FILE},
+    )
     def import_labels(
         window: Window,
         content: Annotated[bytes, Depends(_read_content)],
         format: bodies.Format = "csv",
         person: Annotated[str, Query(max_length=100, pattern=r"^[^\x00-\x1f]*$")] = "",
-    ) -> dict[str, Any]:
-        """Import labels by identity, in any of the formats of the export."""
-        console.open(window)
-        labels = import_export.read_labels(content, format)
-        event = console.import_labels(window, labels, person) if labels else None
-        n_labels = 0 if event is None else event.about["n"]
-        return {"labels": n_labels, "version": console.open(window).state.version}
+    ) -> JobResponse:
+        """Import labels by identity, in any of the formats of the export.
+
+        The result of the job has the number of labels.
+        """
+        job = label_import.start_import(console, window, content, format, person)
+        return JobResponse(job=job)
 
 
 # ----------------------------------------------------------------- model and jobs
@@ -520,6 +527,11 @@ def _add_jobs(api: APIRouter, console: Console) -> None:
     def get_job(job: JobNumber) -> dict[str, Any]:
         """A job: its progress and its result."""
         return job_json(console.job(job))
+
+    @api.post("/jobs/{job}/cancel", tags=["model"])
+    def cancel_job(job: JobNumber) -> JobResponse:
+        """Cancel a job. One that runs ends when it reports its progress the next time."""
+        return JobResponse(job=cancellation.cancel_job(console, job))
 
     @api.post("/jobs/{job}/keep", tags=["model"])
     def keep_update(job: JobNumber) -> JobResponse:

@@ -48,6 +48,7 @@ from cilf.console.store import (
 )  # fmt: skip
 from cilf.console.uploads import UPLOADS
 from cilf.console.verbs import AGAIN, KNOWN_CLASS, UNDO, VERBS, Context, label_rows
+from cilf.core.progress import report
 from cilf.core.types import Ints
 from cilf.errors import BadInput
 from cilf.workflow.findings import PERSON
@@ -402,10 +403,17 @@ class Console:
             return self._change(window, verb, about, lambda one: _patch_of(make(one)), body)
 
     def import_labels(
-        self, window: int, labels: Mapping[str, str], person: str = ""
+        self, window: int, labels: Mapping[str, str], person: str = "", job: int | None = None
     ) -> Event | None:
-        """Label instances by identity. Returns None if all of them have their labels already."""
+        """Label instances by identity. Returns None if all of them have their labels already.
+
+        A ``job`` imports its labels once, even if its worker was killed before it wrote so.
+        """
         opened, classes = self.open(window), self.classes()
+        with opened.lock:
+            done = [e for e in opened.events if job is not None and e.about.get("job") == job]
+        if done:
+            return done[0]
         row_of = opened.gallery.row_of
         unknown = [identity for identity in labels if identity not in row_of]
         if unknown:
@@ -422,9 +430,14 @@ class Console:
         }
         if not fresh:
             return None
-        keys = {name: self.make_class(name, person) for name in set(fresh.values())}
+        names, keys = dict.fromkeys(fresh.values()), {}
+        for place, name in enumerate(names):
+            report("classes", place, len(names))
+            keys[name] = self.make_class(name, person)
+        report("labels", 0, 1)
         wanted = {row: keys[name] for row, name in fresh.items()}
         about = {"n": len(fresh), "name": ", ".join(sorted(keys)[:MOST_NAMES])}
+        about |= {} if job is None else {"job": job}
         return self._change(
             window, "label", about, lambda opened: label_rows(opened.state, wanted),
             VerbBody(person=person),

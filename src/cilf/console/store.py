@@ -7,7 +7,7 @@ when ``append`` returns: SQLite has a write-ahead log with a full sync.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +24,7 @@ FORMAT = 2  # of the tables and of what is in them
 CLASSES = 0  # the stream of events about classes; every other stream is a window's
 FILE = "console.sqlite"
 QUEUED, RUNNING, DONE, FAILED = "queued", "running", "done", "failed"
+CANCELLED = "cancelled"  # status of a job
 DELETED = "deleted"  # status of a window whose number is not used again
 MOST_ATTEMPTS = 3
 KILLED = "the worker was killed several times during this job: there may be too little memory."
@@ -87,6 +88,11 @@ _archive = sa.Table(
     "archive",
     _tables,
     sa.Column("window", sa.Integer, primary_key=True, autoincrement=False),
+)
+_cancellations = sa.Table(
+    "cancellations",
+    _tables,
+    sa.Column("job", sa.Integer, primary_key=True, autoincrement=False),
 )
 _facts = sa.Table(
     "facts",
@@ -152,7 +158,7 @@ class WindowRow:
 
 @dataclass(frozen=True)
 class Job:
-    """A job for the worker, of kind fit, detect, update, rollback, merge or forget."""
+    """A job for the worker, of kind fit, detect, update, rollback, merge, forget or import."""
 
     id: int
     kind: str
@@ -358,6 +364,21 @@ class Store:
         """End the jobs of a window that no worker has begun."""
         waiting = (_jobs.c.window == window) & (_jobs.c.status == QUEUED)
         self._change(_jobs, waiting, {"status": FAILED, "problem": problem})
+
+    def request_cancel(self, number: int) -> None:
+        """Note that a job is not to be done."""
+        if not self.is_cancelled(number):
+            with suppress(IntegrityError), self.engine.begin() as connection:  # noted meanwhile
+                connection.execute(_cancellations.insert().values(job=number))
+
+    def is_cancelled(self, number: int) -> bool:
+        """Whether somebody wants a job to end."""
+        return bool(self._rows(sa.select(_cancellations).where(_cancellations.c.job == number)))
+
+    def withdraw_job(self, number: int, problem: str) -> bool:
+        """Cancel a job that no worker has begun. Returns whether that was so."""
+        waiting = (_jobs.c.id == number) & (_jobs.c.status == QUEUED)
+        return bool(self._change(_jobs, waiting, {"status": CANCELLED, "problem": problem}))
 
     def change_job(self, number: int, **values: Any) -> None:
         self._change(_jobs, _jobs.c.id == number, values)

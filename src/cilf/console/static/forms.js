@@ -1,8 +1,8 @@
 // Forms and buttons that send one request each.
 
-import { $, attempt, say } from "./dom.js";
+import { $, attempt, count, say } from "./dom.js";
 import { act, desk, refresh } from "./desk.js";
-import { openWhenDone, soon } from "./jobs.js";
+import { openWhenDone, soon, waitForJob } from "./jobs.js";
 import { personName, put, send } from "./server.js";
 
 const JSON_FORMATS = { ".json": "label-studio", ".jsonl": "jsonl" };
@@ -38,9 +38,10 @@ async function importLabels(form) {
   const file = $("input", form).files[0];
   const format = JSON_FORMATS[file.name.slice(file.name.lastIndexOf("."))] || "csv";
   const query = new URLSearchParams({ format, person: personName() });
-  const imported = await send("POST", `/api/windows/${desk.window}/labels?${query}`, file, { "Content-Type": "application/octet-stream" });
+  const { job } = await send("POST", `/api/windows/${desk.window}/labels?${query}`, file, { "Content-Type": "application/octet-stream" });
   form.reset();
-  say(`${imported.labels} labels imported.`);
+  const { result } = await waitForJob(job);
+  say(`${count(result.labels, "label")} imported.`);
   await refresh();
 }
 
