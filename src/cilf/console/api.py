@@ -41,7 +41,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     404: {"model": bodies.Problem, "description": "The object does not exist."},
     409: {"model": bodies.ConflictProblem, "description": "Somebody else has changed the object."},
     413: {"model": bodies.Problem, "description": "The content is too large."},
-    503: {"model": bodies.Problem, "description": "The store cannot be reached, or is full."},
+    503: {"model": bodies.Problem, "description": "The store failed; the line says why."},
 }
 MEDIA = {"csv": "text/csv", "jsonl": "application/jsonl", "label-studio": "application/json"}
 SUFFIXES = {"csv": "csv", "jsonl": "jsonl", "label-studio": "json"}

@@ -43,6 +43,7 @@ from cilf.console.store import (
     WindowRow,
     now,
 )  # fmt: skip
+from cilf.console.store_problems import UNKNOWN, explain_problem
 from cilf.console.window_edits import DELETED_PROBLEM, finish_deletions
 from cilf.core import notices, validation
 from cilf.core.progress import listen, report
@@ -61,6 +62,7 @@ from cilf.workflow.versions import UPDATE, ModelFolder
 LOCK, FINDINGS = "worker.lock", "findings"
 NETWORKS = ("auto", *BACKBONES, LITE0, LITE2, MINILM)  # that a request may name
 LOADING = "loading the model"  # a stage
+UNEXPECTED = f"it failed unexpectedly: {WORKER} in the store says why."
 IDLE = 0.2  # seconds between two requests for a job
 PROGRESS_EVERY = 0.25  # seconds between two writes of the progress
 
@@ -101,10 +103,9 @@ class Worker:
             except CilfError as error:
                 end_job(self.store, job, use_page_words(str(error)))
                 return
-            except Exception:  # noqa: BLE001 - whatever a learner may raise is logged
+            except Exception as error:  # noqa: BLE001 - whatever a learner may raise is logged
                 LOGGER.exception("job %d (%s) failed", job.id, job.kind)
-                problem = f"it failed unexpectedly: {WORKER} in the store says why."
-                end_job(self.store, job, problem)
+                end_job(self.store, job, _explain_failure(error))
                 return
         remove_import(self.store, job)
         self.publish_model()
@@ -390,6 +391,12 @@ JOBS: dict[str, Callable[[Worker, Job], Mapping[str, Any]]] = {
     "forget": Worker.forget,
     IMPORT: Worker.import_labels,
 }
+
+
+def _explain_failure(error: Exception) -> str:
+    """What a person is told about an error that nobody expected."""
+    problem = explain_problem(error)
+    return UNEXPECTED if problem == UNKNOWN else problem
 
 
 @contextmanager

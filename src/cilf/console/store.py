@@ -18,9 +18,11 @@ from sqlalchemy import event as sa_event
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from cilf.console.origin import Origin, current_origin
+from cilf.console.store_problems import NOTHING_SAVED, explain_problem
 from cilf.errors import BadConfig
 
 FORMAT = 2  # of the tables and of what is in them
+FORMAT_ROW = "format"  # the fact that says so
 CLASSES = 0  # the stream of events about classes; every other stream is a window's
 FILE = "console.sqlite"
 QUEUED, RUNNING, DONE, FAILED = "queued", "running", "done", "failed"
@@ -193,23 +195,64 @@ class Store:
         self.folder = folder
         self.engine = _engine(folder, url)
         try:
+            self._require_format()
             _tables.create_all(self.engine)
+            self._write_format()
         except SQLAlchemyError as error:
-            reason = str(getattr(error, "orig", error)).strip().partition("\n")[0]
-            raise BadConfig(f"the database cannot be used ({reason}): check its URL.") from error
-        self._require_format()
+            self.engine.dispose()
+            raise BadConfig(self._explain(error)) from error
+        except BadConfig:
+            self.engine.dispose()
+            raise
+
+    @property
+    def is_sqlite(self) -> bool:
+        return self.engine.dialect.name == "sqlite"
+
+    def _explain(self, error: SQLAlchemyError) -> str:
+        """Why the database cannot be opened, in one line."""
+        reason = str(getattr(error, "orig", error)).strip().partition("\n")[0]
+        if not self.is_sqlite:
+            return f"the database cannot be used ({reason}): check its URL."
+        problem = explain_problem(error).replace(f" {NOTHING_SAVED}", "")
+        return f"the store {self.folder} cannot be opened ({reason}): {problem}"
 
     def _require_format(self) -> None:
-        found = self.fact("format")
-        if found is None and not self.windows():
-            self.put_fact("format", FORMAT)
-        elif found != FORMAT:
-            raise BadConfig(
-                f"the store {self.folder} has an older format ({found or 1}, this version reads "
-                f"{FORMAT}): start a new store."
-            )
+        """Refuse a database of another format before anything in it is changed."""
+        found = self._read_format()
+        if found in (None, FORMAT):
+            return
+        about = f"the store {self.folder} has format {found}, and this cilf reads {FORMAT}: "
+        if found > FORMAT:
+            raise BadConfig(f"{about}it was written by a newer cilf, so update cilf.")
+        raise BadConfig(f"{about}it was written by an older cilf, so start a new store.")
+
+    def _read_format(self) -> int | None:
+        """The format of the tables; None if there are none. A file of SQLite has it in its head."""
+        if self.is_sqlite:
+            with self.engine.connect() as connection:
+                version = int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
+            if version:
+                return version
+        tables = sa.inspect(self.engine).get_table_names()
+        if not tables:
+            return None
+        return int((self.fact(FORMAT_ROW) if _facts.name in tables else None) or 1)
+
+    def _write_format(self) -> None:
+        if self.fact(FORMAT_ROW) is None:
+            self.put_fact(FORMAT_ROW, FORMAT)
+        if self.is_sqlite:
+            with self.engine.begin() as connection:
+                if connection.exec_driver_sql("PRAGMA user_version").scalar_one() != FORMAT:
+                    connection.exec_driver_sql(f"PRAGMA user_version = {FORMAT}")
 
     def close(self) -> None:
+        """Close the database. The file of SQLite holds everything then, without its log."""
+        with suppress(SQLAlchemyError):  # a reader may be in the way; the log is read next time
+            if self.is_sqlite:
+                with self.engine.connect() as connection:
+                    connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
         self.engine.dispose()
 
     # ------------------------------------------------------------- the log
@@ -239,13 +282,15 @@ class Store:
             _make_audit_row(event.verb, event.stream or None, event.about, event.person, origin)
             for event, origin in events
         ]
-        with self.engine.begin() as connection:
-            try:
+        try:
+            with self.engine.begin() as connection:
                 connection.execute(_events.insert(), [vars(event) for event, _ in events])
-            except IntegrityError as error:
+                connection.execute(_audit.insert(), [vars(row) for row in audit])
+                yield connection
+        except IntegrityError as error:
+            if any(self.last_seq(event.stream) >= event.seq for event, _ in events):
                 raise SeqTaken from error
-            connection.execute(_audit.insert(), [vars(row) for row in audit])
-            yield connection
+            raise  # something else is wrong with the database
 
     def events(self, stream: int, after: int = 0) -> list[Event]:
         """The events of a stream after a version, in order."""
