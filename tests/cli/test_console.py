@@ -36,3 +36,16 @@ def test_options_reach_the_server_and_the_token_stays_there(
     assert (folder, options["port"], options["token"]) == (Path("work"), 0, "long-enough")
     assert options["roots"] == [Path("a"), Path("b")]
     assert "CILF_TOKEN" not in os.environ
+
+
+def test_a_backup_and_a_store_made_of_it(run: Any, tmp_path: Path) -> None:
+    from cilf.console.store import Store
+
+    Store(tmp_path).close()
+    made = run("backup", str(tmp_path), "monday.tar")
+    assert (made.code, made.out) == (0, "monday.tar: 0 windows, 0 events, 1 files\n")
+    assert "The model is not in the store" in made.err
+    assert run("restore", "monday.tar", "work").out == "work: 0 windows, 0 events, 1 files\n"
+    again = run("restore", "monday.tar", "work")
+    assert again.code == 2
+    assert again.err.startswith("error: work is not empty")

@@ -1,8 +1,9 @@
-"""The command ``cilf console``."""
+"""The commands ``cilf console``, ``cilf backup`` and ``cilf restore``."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -53,3 +54,36 @@ def console(
         store, host=host, port=port, token=token, model=model, database=database,
         roots=data or (), announce=announce,
     )  # fmt: skip
+
+
+def backup(
+    store: Annotated[Path, typer.Argument(help="The folder of a console, which may be running.")],
+    file: Annotated[Path, typer.Argument(help="The file to write.")],
+) -> None:
+    """Write a backup of a console's store to one file, while the console runs."""
+    from cilf.console.server import require_console_extra
+
+    require_console_extra()
+    from cilf.console.backup import back_up
+
+    terminal.print_line(f"{file}: {_describe_counts(back_up(store, file))}")
+    if not (store / "model").exists():
+        terminal.print_message("The model is not in the store: copy its folder as well.")
+
+
+def restore(
+    file: Annotated[Path, typer.Argument(help="A file of 'cilf backup'.")],
+    store: Annotated[Path, typer.Argument(help="The folder to make; an empty one may be there.")],
+) -> None:
+    """Make a console's store from a backup."""
+    from cilf.console.server import require_console_extra
+
+    require_console_extra()
+    from cilf.console.backup import restore as restore_store
+
+    terminal.print_line(f"{store}: {_describe_counts(restore_store(file, store))}")
+
+
+def _describe_counts(counts: Mapping[str, int]) -> str:
+    shown = ("windows", "events", "files")
+    return ", ".join(f"{counts[name]} {name}" for name in shown)

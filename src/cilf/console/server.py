@@ -56,9 +56,9 @@ def serve(
         roots: the folders that windows may be read from. Without roots and token, all folders are.
         announce: a function that is called with the address once the server listens.
     """
-    uvicorn = optional("uvicorn", extra="console", purpose="the console")
-    for module in ("fastapi", "sqlalchemy", "jinja2", "python_multipart", "PIL"):
-        optional(module, extra="console", purpose="the console")
+    require_console_extra()
+    import uvicorn
+
     from cilf.console.app import make_app
     from cilf.console.connections import PatientProtocol
     from cilf.console.guard import Access
@@ -103,6 +103,12 @@ def _end_in_order() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, former)
+
+
+def require_console_extra() -> None:
+    """Say what to install if the packages of the console are missing."""
+    for module in ("uvicorn", "fastapi", "sqlalchemy", "jinja2", "python_multipart", "PIL"):
+        optional(module, extra="console", purpose="the console")
 
 
 def readable_roots(token: str | None, roots: Sequence[Path]) -> list[Path] | None:
