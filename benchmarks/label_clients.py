@@ -1,5 +1,7 @@
-"""Clients that label as fast as they are answered, with so little work of their own that they hardly
-slow down the server beside them."""
+"""Clients that label as fast as they are answered.
+
+They have so little work of their own that they hardly slow down the server beside them.
+"""
 
 from __future__ import annotations
 

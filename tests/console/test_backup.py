@@ -73,7 +73,7 @@ def test_what_cannot_be_backed_up(console: Console, tmp_path: Path) -> None:
     store = console.store.folder
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.raises(BadInput, match="holds no console.sqlite.*pg_dump"):
+    with pytest.raises(BadInput, match=r"holds no console\.sqlite.*pg_dump"):
         back_up(empty, tmp_path / "a.tar")
     (tmp_path / "there.tar").touch()
     with pytest.raises(BadInput, match="exists already: name a new file"):
@@ -102,9 +102,9 @@ def repack(file: Path, change: Callable[[tarfile.TarInfo], tarfile.TarInfo | Non
         for entry in source:
             content = source.extractfile(entry)
             assert content is not None
-            entry = change(entry)  # noqa: PLW2901
-            if entry is not None:
-                target.addfile(entry, io.BytesIO(content.read()))
+            changed_entry = change(entry)
+            if changed_entry is not None:
+                target.addfile(changed_entry, io.BytesIO(content.read()))
     return changed
 
 

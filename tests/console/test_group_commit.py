@@ -1,4 +1,4 @@
-"""Changes that arrive together: one transaction, the order of arrival, and nothing before its time."""
+"""Changes that arrive together: one transaction, in order, and no answer before its time."""
 
 from __future__ import annotations
 
@@ -62,7 +62,9 @@ def test_changes_that_arrive_together_are_one_transaction_in_order(
     assert sum(transactions.sizes) == N
     assert len(transactions.sizes) <= 2, "the first may go alone, the others wait for it"
     assert [event.seq for event in done if isinstance(event, Event)] == list(range(1, N + 1))
-    assert [e.about["name"] for e in console.store.events(1)] == [f"class {i % 7}" for i in range(N)]
+    assert [e.about["name"] for e in console.store.events(1)] == [
+        f"class {i % 7}" for i in range(N)
+    ]
     assert list_clusters(restart(console)) == list_clusters(console)
 
 

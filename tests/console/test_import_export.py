@@ -69,6 +69,14 @@ def test_a_table_of_findings_says_the_same_as_on_the_command_line(
     assert labels == {"cow-30": "cow", "cow-31": "calf", "cat-1": "dog"}
 
 
+def test_cells_that_spreadsheets_compute(client: TestClient, console: Console) -> None:
+    post(client, "name", clusters=[COWS], name="=1+1")
+    plain = client.get("/api/windows/1/labels").content
+    assert b"cow-30,'=1+1," in plain
+    assert b"cow-30,=1+1," in client.get("/api/windows/1/labels?raw=true").content
+    assert import_labels(client, console, plain)["result"]["labels"] == 0
+
+
 def test_label_studio_tasks(client: TestClient) -> None:
     post(client, "name", clusters=[COWS], name="cow")
     tasks = client.get("/api/windows/1/labels?format=label-studio").json()

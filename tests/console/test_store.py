@@ -27,7 +27,7 @@ from .servers import missing_postgres, postgres
 
 
 @pytest.fixture(scope="module")
-def _postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres_url() -> Iterator[str]:
     pytest.importorskip("psycopg")
     reason = missing_postgres()
     if reason is not None:
@@ -43,7 +43,7 @@ def _postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(params=["sqlite", "postgresql"])
 def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """An empty store of either kind."""
-    url = request.getfixturevalue("_postgres") if request.param == "postgresql" else None
+    url = request.getfixturevalue("postgres_url") if request.param == "postgresql" else None
     store = Store(tmp_path, url)
     put_model(store)
     yield store
@@ -153,11 +153,13 @@ def test_a_file_of_another_format_is_refused_and_not_touched(tmp_path: Path, for
 
 
 @pytest.mark.parametrize("format", FOREIGN)
-def test_a_database_of_another_format_is_refused(_postgres: str, tmp_path: Path, format: int) -> None:
-    store = Store(tmp_path, _postgres)
+def test_a_database_of_another_format_is_refused(
+    postgres_url: str, tmp_path: Path, format: int
+) -> None:
+    store = Store(tmp_path, postgres_url)
     store.put_fact("format", format)
     with pytest.raises(BadConfig, match=f"has format {format}.*{FOREIGN[format]}"):
-        Store(tmp_path, _postgres)
+        Store(tmp_path, postgres_url)
     _tables.drop_all(store.engine)
     store.close()
 
@@ -198,5 +200,5 @@ def test_a_closed_store_is_one_file(tmp_path: Path) -> None:
 
 def test_a_damaged_file_is_one_line(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(b"no database at all" * 1000)
-    with pytest.raises(BadConfig, match="file is not a database.*Restore a backup"):
+    with pytest.raises(BadConfig, match=r"file is not a database.*Restore a backup"):
         Store(tmp_path)

@@ -77,7 +77,12 @@ def test_a_damaged_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("number", "sentence"),
-    [(errno.ENOSPC, FULL), (errno.EROFS, READ_ONLY), (errno.EACCES, READ_ONLY), (errno.EIO, UNKNOWN)],
+    [
+        (errno.ENOSPC, FULL),
+        (errno.EROFS, READ_ONLY),
+        (errno.EACCES, READ_ONLY),
+        (errno.EIO, UNKNOWN),
+    ],
 )
 def test_errors_of_the_system(number: int, sentence: str) -> None:
     assert explain_problem(OSError(number, "so it is")) == sentence

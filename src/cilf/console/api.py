@@ -28,6 +28,7 @@ from cilf.console import (
     window_view,
 )  # fmt: skip
 from cilf.console.bodies import ChangeResponse, EventResponse, JobResponse
+from cilf.console.form_limits import FormRoute
 from cilf.console.gallery import Gallery
 from cilf.console.group_commit import GroupCommit
 from cilf.console.service import Action, Console, NotFound
@@ -54,12 +55,13 @@ ANY_FILE = {
 Window = Annotated[int, Path(ge=1, le=LARGEST, description="The number of a window.")]
 JobNumber = Annotated[int, Path(ge=1, le=LARGEST, description="The number of a job.")]
 Row = Annotated[int, Path(ge=0, le=LARGEST, description="The number of an instance, from 0.")]
+Raw = Annotated[bool, Query(description="Keep cells of a CSV file that spreadsheets compute.")]
 Cluster = Annotated[int, Path(ge=1, le=LARGEST, description="The number of a cluster.")]
 
 
 def make_routes(console: Console) -> APIRouter:
     """All routes under /api."""
-    api = APIRouter(prefix="/api", responses=PROBLEMS)
+    api = APIRouter(prefix="/api", responses=PROBLEMS, route_class=FormRoute)
     sections = (  # the first ones are found first, so verbs come before what is asked for rarely
         _add_verbs, _add_windows, _add_folders, _add_clusters, _add_instances, _add_pictures,
         _add_history, _add_classes, _add_labels, _add_model, _add_jobs,
@@ -347,9 +349,9 @@ def _add_history(api: APIRouter, console: Console) -> None:
         response_class=Response,
         responses={200: {"content": {MEDIA[name]: {} for name in ("csv", "jsonl")}}},
     )
-    def export_audit(format: bodies.AuditFormat = "csv") -> Response:
+    def export_audit(format: bodies.AuditFormat = "csv", raw: Raw = False) -> Response:
         """Export the audit log: who did what, when, and from which address."""
-        content = audit.write_audit(console.store.audit(), format)
+        content = audit.write_audit(console.store.audit(), format, raw)
         headers = {"Content-Disposition": f'attachment; filename="audit.{SUFFIXES[format]}"'}
         return Response(content, media_type=MEDIA[format], headers=headers)
 
@@ -437,12 +439,14 @@ def _add_labels(api: APIRouter, console: Console) -> None:
         response_class=Response,
         responses={200: {"content": {media: {} for media in MEDIA.values()}}},
     )
-    def export_labels(window: Window, request: Request, format: bodies.Format = "csv") -> Response:
+    def export_labels(
+        window: Window, request: Request, format: bodies.Format = "csv", raw: Raw = False
+    ) -> Response:
         """Export labels as CSV, as JSON lines, or as Label Studio tasks."""
         pictures = str(request.url_for("list_windows")) + f"/{window}/thumbs"
         rows = window_view.list_labels(console, window, pictures)
         version = f"version {console.window(window).facts['version']}"
-        content = import_export.write_labels(rows, format, version)
+        content = import_export.write_labels(rows, format, version, raw)
         attachment = f'attachment; filename="window-{window}.{SUFFIXES[format]}"'
         headers = {"Content-Disposition": attachment}
         return Response(content, media_type=MEDIA[format], headers=headers)

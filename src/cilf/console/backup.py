@@ -6,7 +6,7 @@
     store/            the folder of the store; the database in it is a copy of one moment
 
 The database is copied first, by SQLite itself, and the files after it. So each file that the copy
-knows is there. A job that runs meanwhile is done again by the console that opens the restored store.
+knows is there. A job that runs meanwhile is done again by the console on the restored store.
 """
 
 from __future__ import annotations
@@ -104,7 +104,9 @@ def _copy_database(source: Path, target: Path) -> Counts:
             original.backup(copy)
             copy.execute("PRAGMA journal_mode=DELETE")  # one file
     except sqlite3.Error as error:
-        raise BadInput(f"{source} cannot be copied ({error}): see whether it is damaged.") from error
+        raise BadInput(
+            f"{source} cannot be copied ({error}): see whether it is damaged."
+        ) from error
     return _count_rows(target)
 
 
@@ -114,7 +116,7 @@ def _count_rows(database: Path) -> Counts:
             (format,) = found.execute("PRAGMA user_version").fetchone()
             (state,) = found.execute("PRAGMA integrity_check").fetchone()
             counts = {
-                table: int(found.execute(f"SELECT count(*) FROM {table}").fetchone()[0])  # noqa: S608
+                table: int(found.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
                 for table in COUNTED
             }
     except sqlite3.Error as error:

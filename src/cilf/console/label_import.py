@@ -25,7 +25,8 @@ def start_import(
 
 def read_import(store: Store, job: Job) -> bytes:
     """The file that a job imports."""
-    return (store.folder / IMPORTS / job.about["file"]).read_bytes()
+    name: str = job.about["file"]
+    return (store.folder / IMPORTS / name).read_bytes()
 
 
 def remove_import(store: Store, job: Job) -> None:

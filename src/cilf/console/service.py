@@ -538,7 +538,7 @@ class Console:
     # ------------------------------------------------------------- classes
 
     def classes(self) -> Classes:
-        """All classes. Nobody changes the object, so it is kept until the log or the model grows."""
+        """All classes. The object is kept until the log or the model has changed."""
         model, kept = self.model(), self._classes
         if kept is None or kept[0] != model or kept[1].version != self.store.last_seq(CLASSES):
             kept = self._classes = model, self._read_classes(model)

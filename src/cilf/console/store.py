@@ -25,6 +25,7 @@ FORMAT = 2  # of the tables and of what is in them
 FORMAT_ROW = "format"  # the fact that says so
 CLASSES = 0  # the stream of events about classes; every other stream is a window's
 FILE = "console.sqlite"
+BELOW = "./"  # what a path begins with that is kept relative to the store
 QUEUED, RUNNING, DONE, FAILED = "queued", "running", "done", "failed"
 CANCELLED = "cancelled"  # status of a job
 DELETED = "deleted"  # status of a window whose number is not used again
@@ -323,21 +324,36 @@ class Store:
     # ------------------------------------------------------------- windows
 
     def add_window(self, name: str, source: str, budget: int) -> int:
+        kept = self._keep_path(source)
         return self._insert(
-            _windows, name=name, source=source, status=QUEUED, budget=budget, facts={}, time=now()
+            _windows, name=name, source=kept, status=QUEUED, budget=budget, facts={}, time=now()
         )
+
+    def _keep_path(self, source: str) -> str:
+        """A path as the table holds it: below the store it begins with a dot, so that it holds
+        wherever the store is moved."""
+        path = Path(source)
+        if not path.is_absolute() or not path.is_relative_to(self.folder.absolute()):
+            return source
+        return f"{BELOW}{path.relative_to(self.folder.absolute()).as_posix()}"
+
+    def _make_window(self, row: Mapping[str, Any]) -> WindowRow:
+        source = row["source"]
+        if source.startswith(BELOW):
+            source = str(self.folder.absolute() / source.removeprefix(BELOW))
+        return WindowRow(**{**row, "source": source})
 
     def window(self, number: int) -> WindowRow | None:
         wanted = (_windows.c.id == number) & (_windows.c.status != DELETED)
         rows = self._rows(sa.select(_windows).where(wanted))
-        return WindowRow(**rows[0]) if rows else None
+        return self._make_window(rows[0]) if rows else None
 
     def windows(self) -> list[WindowRow]:
         return self._select_windows(_windows.c.status != DELETED)
 
     def _select_windows(self, wanted: sa.ColumnElement[bool]) -> list[WindowRow]:
         query = sa.select(_windows).where(wanted).order_by(_windows.c.id)
-        return [WindowRow(**row) for row in self._rows(query)]
+        return [self._make_window(row) for row in self._rows(query)]
 
     def change_window(self, number: int, **values: Any) -> None:
         self._change(_windows, _windows.c.id == number, values)

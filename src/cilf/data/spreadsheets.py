@@ -33,16 +33,20 @@ class Sheet:
     rows: list[Row]
 
 
-def format_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
+def format_csv(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], *, raw: bool = False
+) -> bytes:
     """Format rows as a CSV file, with a byte order mark unless all of it is ASCII.
 
     Characters that are no Unicode are escaped, see :func:`escape_surrogates`, and so are cells that
-    a spreadsheet would compute, see :func:`escape_formula`.
+    a spreadsheet would compute, see :func:`escape_formula`. If they are ``raw``, cells stay as they
+    are.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     for row in (columns, *rows):
-        writer.writerow([escape_formula(str(cell)) for cell in row])
+        cells = [str(cell) for cell in row]
+        writer.writerow(cells if raw else map(escape_formula, cells))
     written = text.getvalue()
     return escape_surrogates(written if written.isascii() else BYTE_ORDER_MARK + written).encode()
 
