@@ -208,13 +208,15 @@ def make_window(store: Path) -> None:
     """Make window 1 without a model: 10,000 rows, of which four clusters have a tenth each."""
     rng = np.random.default_rng(0)
     made = Store(store)
-    made.put_fact("model", {"version": 1, "classes": ["a", "b"], "sizes": {}, "events": []})
+    fit = {"event": "fit", "version": 1, "before": None}
+    made.put_fact("model", {"version": 1, "classes": ["a", "b"], "sizes": {}, "events": [fit]})
     number = made.add_window("made", "nowhere", budget=50)
     row = np.arange(N_IMAGES)
     write_gallery(
         Console(made, store / "model").folder(number),
         ids=row.astype(str), label=np.where(row % 2, "a", "b"), form="vectors",
-        novelty=rng.random(N_IMAGES).astype(np.float32), cluster=np.where(row % 10 < 4, row % 10, -1),
+        novelty=rng.random(N_IMAGES).astype(np.float32),
+        cluster=np.where(row % 10 < 4, row % 10, -1),
         embedding=rng.random((N_IMAGES, 16)).astype(np.float32),
         places=rng.random((N_IMAGES, 2)).astype(np.float32), thumbs=[], stack=row,
     )  # fmt: skip
