@@ -240,6 +240,6 @@ class Story(RuleBasedStateMachine):
 
 TestStory = Story.TestCase
 TestStory.settings = settings(
-    max_examples=8, stateful_step_count=12, derandomize=True, deadline=None,
+    max_examples=6, stateful_step_count=10, derandomize=True, deadline=None,
     suppress_health_check=list(HealthCheck),
 )  # fmt: skip

@@ -62,6 +62,9 @@ document.addEventListener("submit", (event) => {
   attempt(() => work(form));
 });
 
+const keeps = (path) => path.endsWith("keep");
+const confirmRollback = (version) => confirm(`Roll the model back to version ${version}? What later versions learned is not used any more. They are kept.`);
+
 document.addEventListener("click", (event) => {
   const button = event.target.closest("button");
   if (!button) return;
@@ -70,14 +73,14 @@ document.addEventListener("click", (event) => {
     const made = await send("POST", postButton, postButton.endsWith("/undo") ? { person: personName() } : undefined);
     if (made.id) location.href = `/windows/${made.id}`; else location.reload();
   });
-  if (rollback) attempt(async () => {
+  if (rollback && confirmRollback(rollback)) attempt(async () => {
     await send("POST", "/api/model/rollback", { version: Number(rollback) });
     say("The rollback is queued.");
     soon();
   });
-  if (decide) attempt(async () => {
+  if (decide && (keeps(decide) || confirmRollback(button.dataset.version))) attempt(async () => {
     await send("POST", decide);
-    say(decide.endsWith("keep") ? "Accepted." : "The rollback is queued.");
+    say(keeps(decide) ? "Accepted." : "The rollback is queued.");
     soon();
     await put($("#update"), `/windows/${desk.window}/section/update`);
   });
