@@ -46,7 +46,7 @@ from cilf.console.store import DONE, Store
 RESULT = Path(__file__).parent / "results" / "console.json"
 N_IMAGES, SIDE, N_CLASSES, N_KNOWN = 10_000, 28, 8, 5
 N_CLIENTS, SECONDS = 4, 20.0
-CLIENTS, TURNS, TURN_SECONDS = (1, 4, 16, 64, 200), 3, 5.0
+CLIENTS, TURNS, TURN_SECONDS = (1, 4, 16, 64, 200), 3, 3.0
 TARGET_RATE, TARGET_OPEN = 100.0, 1.0  # labels a second, seconds
 TARGET_CLIENTS, TARGET_TOGETHER, TARGET_P99 = 16, 1000.0, 100.0  # labels a second, milliseconds
 SHOWN = """() => [...document.images].every((image) => image.complete
