@@ -21,7 +21,7 @@ from cilf.console.guard import Access
 from cilf.console.jobs import Worker
 from cilf.console.log import LOGGER, WORKER, open_log
 from cilf.console.service import Console
-from cilf.console.store import Job, Store
+from cilf.console.store import DONE, Job, Store
 from cilf.errors import BadInput
 from cilf.workflow.versions import ModelFolder
 
@@ -72,6 +72,27 @@ def desk(tmp_path: Path) -> Desk:
     parameters = {"contamination": 0.05, "n_estimators": 30}
     workflow.fit(str(known), tmp_path / "model", learner="iforest", parameters=parameters)
     return Desk(tmp_path)
+
+
+def test_a_store_that_was_moved_detects_again(tmp_path: Path) -> None:
+    upload = tmp_path / "old" / "uploads" / "abc" / "new.csv"
+    upload.parent.mkdir(parents=True)
+    known = write_points(tmp_path / "known.csv", {"left": 60, "right": 60}, 0, labelled=True)
+    parameters = {"contamination": 0.05, "n_estimators": 30}
+    workflow.fit(str(known), tmp_path / "old" / "model", learner="iforest", parameters=parameters)
+    write_points(upload, {"left": 20, "up": 20}, 1)
+    desk = Desk(tmp_path / "old")
+    desk.console.add_upload(upload, "upload")
+    assert desk.console.window(1).source == str(upload)
+    assert desk.work().status == DONE
+    desk.store.close()
+    (tmp_path / "old").rename(tmp_path / "new")
+    again = Desk(tmp_path / "new")
+    again.console.detect_again(1)
+    done = again.work()
+    assert (done.status, done.problem) == (DONE, None)
+    assert again.console.window(1).source == str(tmp_path / "new" / "uploads" / "abc" / "new.csv")
+    again.store.close()
 
 
 def test_a_model_is_fitted(tmp_path: Path) -> None:

@@ -260,6 +260,10 @@ def test_from_digits_to_an_updated_model(browser: Any, digits: Path, server: Ser
     page.keyboard.press("u")
     page.wait_for_selector(f"h2:text-is('{label}')")
     page.wait_for_load_state("load")
+    page.once("dialog", lambda dialog: dialog.dismiss())
+    page.click("button[aria-label='Roll back to version 1']")
+    assert httpx.get(server.url + "/api/jobs?active=true").json() == []
+    page.once("dialog", lambda dialog: dialog.accept())
     page.click("button[aria-label='Roll back to version 1']")
     page.wait_for_selector("text=not in the model yet")
     told = httpx.get(server.url + "/api/model").json()

@@ -19,11 +19,13 @@ from typing import Any
 import numpy as np
 
 from cilf import workflow
-from cilf.console import class_edits, uploads
+from cilf.console import class_edits, import_export, uploads
+from cilf.console.cancellation import CANCELLED_PROBLEM, JobCancelled, end_job
 from cilf.console.classes import Classes
 from cilf.console.detections import DETECTION, detection_folder, match_rows
 from cilf.console.drift import measure_drift
 from cilf.console.gallery import Gallery
+from cilf.console.label_import import IMPORT, read_import, remove_import
 from cilf.console.log import LOGGER, WORKER, open_log
 from cilf.console.page_words import use_page_words
 from cilf.console.server import DATABASE
@@ -32,7 +34,6 @@ from cilf.console.snapshot import build_gallery, build_known_gallery
 from cilf.console.store import (
     CLASSES,
     DONE,
-    FAILED,
     PENDING,
     Event,
     Job,
@@ -42,6 +43,7 @@ from cilf.console.store import (
     WindowRow,
     now,
 )  # fmt: skip
+from cilf.console.store_problems import UNKNOWN, explain_problem
 from cilf.console.window_edits import DELETED_PROBLEM, finish_deletions
 from cilf.core import notices, validation
 from cilf.core.progress import listen, report
@@ -60,6 +62,7 @@ from cilf.workflow.versions import UPDATE, ModelFolder
 LOCK, FINDINGS = "worker.lock", "findings"
 NETWORKS = ("auto", *BACKBONES, LITE0, LITE2, MINILM)  # that a request may name
 LOADING = "loading the model"  # a stage
+UNEXPECTED = f"it failed unexpectedly: {WORKER} in the store says why."
 IDLE = 0.2  # seconds between two requests for a job
 PROGRESS_EVERY = 0.25  # seconds between two writes of the progress
 
@@ -94,13 +97,17 @@ class Worker:
             try:
                 with listen(self._progress(job)), restricted_reading(self._readable(job)):
                     result = dict(JOBS[job.kind](self, job))
+            except JobCancelled:
+                end_job(self.store, job, CANCELLED_PROBLEM, cancelled=True)
+                return
             except CilfError as error:
-                self._fail(job, use_page_words(str(error)))
+                end_job(self.store, job, use_page_words(str(error)))
                 return
-            except Exception:  # noqa: BLE001 - whatever a learner may raise is logged
+            except Exception as error:  # noqa: BLE001 - whatever a learner may raise is logged
                 LOGGER.exception("job %d (%s) failed", job.id, job.kind)
-                self._fail(job, f"it failed unexpectedly: {WORKER} in the store says why.")
+                end_job(self.store, job, _explain_failure(error))
                 return
+        remove_import(self.store, job)
         self.publish_model()
         self.store.change_job(job.id, status=DONE, result=result | {"notices": lines})
 
@@ -109,14 +116,6 @@ class Worker:
         if self.roots is None or job.about.get("data") in DATASETS:
             return None
         return [*self.roots, self.store.folder / uploads.UPLOADS]
-
-    def _fail(self, job: Job, problem: str) -> None:
-        is_first = job.kind == "detect" and not job.about.get("again")
-        if is_first and job.window is not None:
-            self.store.change_window(job.window, status=FAILED, facts={"problem": problem})
-        if job.about.get("update") is not None:  # it was not rolled back
-            self.store.reopen_update(job.about["update"])
-        self.store.change_job(job.id, status=FAILED, problem=problem)
 
     def _progress(self, job: Job) -> Callable[[str, int, int], None]:
         last_stage, written = "", 0.0
@@ -127,6 +126,8 @@ class Worker:
                 raise SystemExit
             if stage != last_stage or time.monotonic() - written > PROGRESS_EVERY:
                 last_stage, written = stage, time.monotonic()
+                if self.store.is_cancelled(job.id):
+                    raise JobCancelled
                 self.store.change_job(job.id, stage=stage, done=done, total=total)
 
         return listen
@@ -354,6 +355,16 @@ class Worker:
         note = class_edits.note_of(job)
         return next((event.version for event in made if event.about.get("note") == note), None)
 
+    def import_labels(self, job: Job) -> Mapping[str, Any]:
+        assert job.window is not None
+        if self.store.window(job.window) is None:
+            raise BadInput(DELETED_PROBLEM)
+        report("reading labels", 0, 1)
+        labels = import_export.read_labels(read_import(self.store, job), job.about["format"])
+        event = self._console.import_labels(job.window, labels, job.about["person"], job=job.id)
+        n_labels = 0 if event is None else event.about["n"]
+        return {"labels": n_labels, "version": self.store.last_seq(job.window)}
+
     def rollback(self, job: Job) -> Mapping[str, Any]:
         model, to = ModelFolder.open(self.model), int(job.about["to"])
         if model.current != to:  # else a worker was killed after the rollback
@@ -378,7 +389,14 @@ JOBS: dict[str, Callable[[Worker, Job], Mapping[str, Any]]] = {
     "rollback": Worker.rollback,
     "merge": Worker.merge,
     "forget": Worker.forget,
+    IMPORT: Worker.import_labels,
 }
+
+
+def _explain_failure(error: Exception) -> str:
+    """What a person is told about an error that nobody expected."""
+    problem = explain_problem(error)
+    return UNEXPECTED if problem == UNKNOWN else problem
 
 
 @contextmanager
