@@ -373,9 +373,10 @@ def test_a_real_process_killed_while_it_learns(vectors: Any) -> None:
         time.sleep(0.001)
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=PATIENCE)
-    assert Path("model/current").read_text() in ("0001\n", "0002\n")
+    current = Path("model/current").read_text().split()[0]
+    assert current in ("0001", "0002")
     whole = cilf.load("model").classes_.tolist()
-    if Path("model/current").read_text() == "0001\n":  # it nearly always is
+    if current == "0001":  # it nearly always is
         assert whole == ["ant", "bee"]
         assert vectors("update", "model", "found").code == 0
     assert cilf.load("model").classes_.tolist() == ["ant", "bee", "cat"]

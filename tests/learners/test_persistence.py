@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import signal
@@ -362,6 +363,12 @@ def test_a_folder_of_versions_is_read_at_its_pointer(tmp_path: Path) -> None:
     assert load(tmp_path).classes_.tolist() == ["ant", "dog"]
     (tmp_path / "current").write_text("0001")
     assert load(tmp_path).classes_.tolist() == ["ant", "cat"]
+    head = hashlib.sha256((tmp_path / "versions/0002/model.json").read_bytes()).hexdigest()
+    (tmp_path / "current").write_text(f"0002 {head} {head}\n")
+    assert load(tmp_path).classes_.tolist() == ["ant", "dog"]
+    (tmp_path / "current").write_text(f"0001 {head} {head}\n")
+    with pytest.raises(BadInput, match=r"damaged \(0001/model.json is not what was written\)"):
+        load(tmp_path)
     for wrong in ("0003", "../versions/0001", "", "1"):
         (tmp_path / "current").write_text(wrong)
         with pytest.raises(BadInput, match=r"current names the version .*, which is not there"):

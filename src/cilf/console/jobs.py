@@ -50,7 +50,8 @@ from cilf.learners import LEARNERS
 from cilf.learners.persistence import CURRENT
 from cilf.workflow.findings import Findings
 from cilf.workflow.ledger import hash_instances
-from cilf.workflow.versions import UPDATE, ModelFolder
+from cilf.workflow.model_log import UPDATE
+from cilf.workflow.versions import ModelFolder
 
 LOCK, FINDINGS = "worker.lock", "findings"
 IDLE = 0.2  # seconds between two requests for a job
