@@ -192,6 +192,9 @@ def test_json_is_the_only_thing_on_standard_output(vectors: Any) -> None:
     predicted = json.loads(vectors("predict", "model", "new.csv", "--json").out)
     assert {p["label"] for p in predicted["predictions"][50:]} == {"cat"}
     assert json.loads(vectors("model", "model", "--json").out)["current"] == 2
+    checked = json.loads(vectors("model", "model", "--verify", "--json").out)["verified"]
+    assert checked == {"n_files": 9, "unsealed": []}
+    assert "9 files are as they were written\n" in vectors("model", "model", "--verify").out
     back = json.loads(vectors("rollback", "model", "--json").out)
     assert (back["model"], back["version"], back["before"]) == ("model", 1, 2)
 

@@ -80,7 +80,11 @@ def parse_document(content: bytes, name: str, schema: type[Document]) -> dict[st
     ...
     cilf.core.documents.Damage: size.json has no valid width
     """
-    plain = parse_json(content, name)
+    return check_document(parse_json(content, name), name, schema)
+
+
+def check_document(plain: Any, name: str, schema: type[Document]) -> dict[str, Any]:
+    """The same for a JSON value that was parsed already."""
     if not isinstance(plain, dict):
         raise Damage(f"{name} holds no JSON object")
     try:

@@ -197,7 +197,8 @@ class _Head(_Format):
     classes: list[Text | int]
     instance_shape: list[Count]
     features: dict[str, Any] | None
-    history: list[Any]
+    history: list[dict[str, Any]]
+    state: Any
     compared_backbones: dict[Text, float] = Field(default_factory=dict)
     tensors: _Tensors
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cilf.workflow.model_summary import ModelSummary, describe
     from cilf.workflow.model_update import UpdateResult, WouldForget, update
     from cilf.workflow.prediction import Predictions, predict, require_free
-    from cilf.workflow.versions import ModelFolder, load_model
+    from cilf.workflow.versions import ModelFolder, Verification, load_model
 
 __all__ = [
     "Event",
@@ -34,6 +34,7 @@ __all__ = [
     "Predictions",
     "RebuildResult",
     "UpdateResult",
+    "Verification",
     "WouldForget",
     "describe",
     "detect",
@@ -62,6 +63,7 @@ __getattr__ = lazy_attributes(
         "Predictions": "prediction",
         "RebuildResult": "model_rebuild",
         "UpdateResult": "model_update",
+        "Verification": "versions",
         "WouldForget": "model_update",
         "describe": "model_summary",
         "detect": "detection",

@@ -27,7 +27,6 @@ FORMAT, UNSEALED = 3, 2  # the format that is written, and the one that has no d
 LOG = "log.jsonl"
 FIT, UPDATE, ROLLBACK = "fit", "update", "rollback"
 RENAME, MERGE, FORGET, REBUILD = "rename", "merge", "forget", "rebuild"
-EVENTS = (FIT, UPDATE, ROLLBACK, RENAME, MERGE, FORGET, REBUILD)
 RENAMED, MERGED, FORGOTTEN = "renamed", "merged", "forgotten"  # what an event did to classes
 CORRECTED = "corrected"  # classes all of whose labels were corrected to another one
 
@@ -111,11 +110,24 @@ class LogLine(Document):
     forgotten: list[Text] = Field(default_factory=list)
 
 
-class FirstLine(LogLine):
-    """The schema of the first line, which says what the model is."""
+class FitLine(LogLine):
+    """The schema of a fit, which says what the model is."""
 
     model_id: Text
     columns: list[Text]
+
+
+class EditLine(LogLine):
+    """The schema of an event that says which classes there are afterwards."""
+
+    classes: list[Text | int]
+
+
+SCHEMAS: Mapping[str, type[LogLine]] = {
+    FIT: FitLine,
+    UPDATE: LogLine,
+    **dict.fromkeys((ROLLBACK, RENAME, MERGE, FORGET, REBUILD), EditLine),
+}
 
 
 class OtherFormat(Exception):
@@ -191,7 +203,10 @@ def _parse_line(line: bytes, number: int) -> Event:
         stated = plain.get("format", 1)
         if stated not in (FORMAT, UNSEALED):
             raise OtherFormat(stated)
-    parse_document(line, name, FirstLine if number == 1 else LogLine)
+    event = parse_document(line, name, LogLine)["event"]
+    if event not in SCHEMAS:
+        raise Damage(f"{name} has no valid event")
+    parse_document(line, name, SCHEMAS[event])
     return Event.from_json(plain)
 
 
@@ -201,7 +216,7 @@ def _require_next(event: Event, past: Sequence[Event], number: int) -> None:
     starts = event.event == FIT or bool(past)
     follows = event.before == (past[-1].version if past else None)
     is_new = event.version > max(made, default=0)
-    if event.event not in EVENTS or not (starts and follows):
+    if not (starts and follows):
         raise Damage(f"{LOG}, line {number}, does not follow from the lines before")
     if event.makes_version != is_new or not (is_new or event.version in made):
         raise Damage(f"{LOG}, line {number}, names a wrong version")
