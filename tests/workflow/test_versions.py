@@ -355,7 +355,8 @@ def test_a_model_of_an_earlier_cilf_is_read_and_sealed_by_its_first_change(updat
     [
         ("before", 2), ("before", None), ("version", 1), ("version", 10**30), ("event", "other"),
         ("renamed", {"left": 3}), ("forgotten", "left"), ("before", "1"), ("corrected", [["a"]]),
-        ("event", "rename"), ("classes", ["\ud800"]), ("labels", {"left": -1}), ("new_classes", None),
+        ("event", "rename"), ("classes", ["\ud800"]), ("labels", {"left": -1}),
+        ("new_classes", None),
     ],
 )  # fmt: skip
 def test_a_log_without_digests_is_checked_too(updated: Path, key: str, value: object) -> None:

@@ -12,22 +12,53 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
+from cilf.core.documents import (
+    ArrayForm,
+    Damage,
+    Document,
+    map_npy,
+    parse_npy,
+    read_arrays,
+    read_content,
+    read_document,
+    read_part,
+)
 from cilf.core.extras import optional
 from cilf.core.files import make_folder, replace_file
 from cilf.core.random import generator
 from cilf.core.types import Array, Floats, Ints
+from cilf.errors import BadInput
 
 VIEW, EMBEDDING, THUMBS, ENDS, FORM = (
     "view.npz", "embedding.npy", "thumbs.bin", "thumbs.npy", "form.json",
 )  # fmt: skip
 IMAGES, STRIPS, TEXTS = "images", "strips", "texts"
 N_EXEMPLARS = 4  # nearest, farthest and random members, each
+
+
+FORMS = {
+    "ids": ArrayForm("U", ndim=1, rows="n"),
+    "label": ArrayForm("U", ndim=1, rows="n"),
+    "source": ArrayForm("U", ndim=1, rows="n", optional=True),
+    "novelty": ArrayForm("f", ndim=1, rows="n"),
+    "cluster": ArrayForm("i", ndim=1, rows="n"),
+    "places": ArrayForm("f", ndim=2, rows="n"),
+}
+
+
+class FormDocument(Document):
+    """The schema of form.json."""
+
+    form: Literal["images", "strips", "texts"]
 
 
 @dataclass(frozen=True)
@@ -38,8 +69,8 @@ class Gallery:
 
     @cached_property
     def _view(self) -> dict[str, Array]:
-        with np.load(self.folder / VIEW, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
+        with self._explaining_damage():
+            return read_arrays(self.folder / VIEW, FORMS)
 
     @cached_property
     def ids(self) -> list[str]:
@@ -76,26 +107,45 @@ class Gallery:
 
     @cached_property
     def embedding(self) -> Floats:
-        return np.asarray(np.load(self.folder / EMBEDDING, mmap_mode="r", allow_pickle=False))
+        with self._explaining_damage():
+            embedding = map_npy(self.folder / EMBEDDING, ArrayForm("f", ndim=2))
+            if len(embedding) != len(self.ids):
+                raise Damage(f"{EMBEDDING} has another length")
+            return embedding
 
     @cached_property
     def form(self) -> str:
         """The form of the instances: "images", "strips" or "texts"."""
-        return str(json.loads((self.folder / FORM).read_text())["form"])
+        with self._explaining_damage():
+            return str(read_document(self.folder / FORM, FormDocument)["form"])
 
     @cached_property
     def _ends(self) -> Ints:
-        return np.asarray(np.load(self.folder / ENDS, allow_pickle=False))
+        with self._explaining_damage():
+            ends = parse_npy(read_content(self.folder / ENDS), ENDS)
+            if ends.dtype.kind != "i" or ends.shape != (len(self.ids),):
+                raise Damage(f"{ENDS} has no valid array")
+            if (np.diff(ends, prepend=0) < 0).any():
+                raise Damage(f"{ENDS} does not go up")
+            return ends
 
     def thumb(self, row: int) -> bytes:
         """The picture of an instance, or the beginning of its text."""
         start, end = int(self._ends[row - 1]) if row else 0, int(self._ends[row])
-        with (self.folder / THUMBS).open("rb") as file:
-            file.seek(start)
-            return file.read(end - start)
+        with self._explaining_damage():
+            return read_part(self.folder / THUMBS, start, end)
 
     def excerpt(self, row: int) -> str:
-        return self.thumb(row).decode() if self.form == TEXTS else ""
+        return self.thumb(row).decode(errors="replace") if self.form == TEXTS else ""
+
+    @contextmanager
+    def _explaining_damage(self) -> Iterator[None]:
+        try:
+            yield
+        except Damage as error:
+            raise BadInput(
+                f"the window in {self.folder} is damaged ({error}): detect it again."
+            ) from error
 
 
 def write_gallery(

@@ -7,7 +7,6 @@ that started it is gone, and the next worker does its unfinished job again.
 from __future__ import annotations
 
 import fcntl
-import json
 import logging
 import os
 import time
@@ -42,6 +41,7 @@ from cilf.console.store import (
 )  # fmt: skip
 from cilf.console.window_edits import DELETED_PROBLEM, finish_deletions
 from cilf.core import notices, validation
+from cilf.core.documents import Damage, Document, Text, read_document
 from cilf.core.progress import listen
 from cilf.core.reading import restricted_reading
 from cilf.data import DATASETS
@@ -239,7 +239,7 @@ class Worker:
                 updated = workflow.update(
                     self.model,
                     Findings.open(folder / FINDINGS),
-                    json.loads(path.read_text(encoding="utf-8")),
+                    _read_labels(path),
                     source=path,
                     force=job.about["force"],
                     note=note,
@@ -355,6 +355,21 @@ def _collect_notices() -> Iterator[list[str]]:
         yield lines
     finally:
         notices.LOGGER.removeHandler(listener)
+
+
+class LabelsDocument(Document):
+    """The schema of the labels that an update learns; its keys are identities."""
+
+    __pydantic_extra__: dict[str, Text]
+
+
+def _read_labels(path: Path) -> dict[str, str]:
+    try:
+        return read_document(path, LabelsDocument)
+    except Damage as error:
+        raise BadInput(
+            f"the labels in {path.parent} are damaged ({error}): update again."
+        ) from error
 
 
 def run_worker(folder: Path, model: Path, roots: Sequence[Path] | None) -> None:

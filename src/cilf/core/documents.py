@@ -11,12 +11,13 @@ import hashlib
 import io
 import json
 import math
+import os
 import zipfile
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO
 
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -55,9 +56,15 @@ def digest(content: bytes) -> str:
 
 def read_content(path: Path) -> bytes:
     """The bytes of a regular file."""
+    return read_part(path, 0, None)
+
+
+def read_part(path: Path, start: int, end: int | None) -> bytes:
+    """Some bytes of a regular file; to its end if ``end`` is None."""
     try:
         with open_regular_file(path) as file:
-            return file.read()
+            file.seek(start)
+            return file.read() if end is None else file.read(end - start)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise Damage(f"{path.name} cannot be read: {reason}") from error
@@ -194,7 +201,21 @@ def parse_npy(content: bytes, name: str) -> Array:
         raise Damage(f"{name} holds no array") from error
 
 
-def _read_header(file: io.BytesIO) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def map_npy(path: Path, form: ArrayForm) -> Array:
+    """The array in an npy file, of which only the rows that are used are read."""
+    try:
+        with open_regular_file(path) as file:
+            shape, dtype = _read_header(file)
+            n_bytes = math.prod(shape) * dtype.itemsize
+            is_whole = file.tell() + n_bytes == os.fstat(file.fileno()).st_size
+    except (OSError, ValueError, TypeError, EOFError, OverflowError) as error:
+        raise Damage(f"{path.name} holds no array") from error
+    if not is_whole or dtype.kind not in form.kinds or form.ndim not in (None, len(shape)):
+        raise Damage(f"{path.name} has no valid array")
+    return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+
+
+def _read_header(file: BinaryIO) -> tuple[tuple[int, ...], np.dtype[Any]]:
     version = np.lib.format.read_magic(file)
     read = (
         np.lib.format.read_array_header_1_0

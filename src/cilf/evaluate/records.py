@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import ConfigDict, Field, create_model
+from pydantic import ConfigDict, Field, Strict, create_model
 
 from cilf.core import WindowRecord
 from cilf.core.documents import (
@@ -36,6 +36,7 @@ from cilf.core.documents import (
     Damage,
     Document,
     Text,
+    digest,
     parse_document,
     read_arrays,
     read_content,
@@ -46,6 +47,7 @@ from cilf.core.types import Array, Floats, Ints
 from cilf.errors import BadInput
 
 FORMAT = 3
+CHECKSUM, CHECKSUM_LENGTH = "checksum", 16
 LONGEST_EXCERPT = 200  # characters kept of a text
 LOGS, LOCK = ("log.txt", "error.txt"), "lock"  # may exist before the run does
 REPORTS = ("records.jsonl", "report.html", "windows.md", "windows.csv", "windows.tex", *LOGS)
@@ -91,7 +93,7 @@ class PlannedDocument(Document):
     """The schema of a window of a plan."""
 
     novel: list[Text | int]
-    counts: list[tuple[Text | int, Count]]
+    counts: list[Annotated[tuple[Text | int, Count], Strict(False)]]  # lists, in JSON
 
 
 class PlanDocument(Document):
@@ -99,6 +101,13 @@ class PlanDocument(Document):
 
     initial: list[Text | int]
     windows: list[PlannedDocument]
+
+
+class FinishedDocument(Document):
+    """The schema of the end of a run."""
+
+    at: str
+    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class RunDocument(Document):
@@ -114,7 +123,7 @@ class RunDocument(Document):
     dataset: dict[str, Any] = Field(default_factory=dict)
     changes: list[str] = Field(default_factory=list)
     resumed: list[dict[str, Any]] = Field(default_factory=list)
-    finished: dict[str, Any] | None = None
+    finished: FinishedDocument | None = None
 
 
 class _Counted(Document):
@@ -133,19 +142,15 @@ class _Counted(Document):
     holdout_classes: dict[Arrival, Value]
     named: dict[Text, Text | int]
     extra: dict[Text, Value]
+    checksum: str | None = None
 
 
-_NUMBERS = {
-    field.name: field for field in dataclasses.fields(WindowRecord) if field.type == "float"
+_NUMBERS: dict[str, Any] = {
+    field.name: (Value, ... if field.default is dataclasses.MISSING else None)
+    for field in dataclasses.fields(WindowRecord)
+    if field.type == "float"
 }
-RecordDocument: type[Document] = create_model(
-    "RecordDocument",
-    __base__=_Counted,
-    **{
-        name: (Value, ... if field.default is dataclasses.MISSING else None)
-        for name, field in _NUMBERS.items()
-    },
-)
+RecordDocument: type[Document] = create_model("RecordDocument", __base__=_Counted, **_NUMBERS)
 
 
 @dataclass(frozen=True)
@@ -207,6 +212,7 @@ class RunFolder:
             run = parse_document(content, "run.json", Document)
             if run.get("format") == FORMAT:
                 parse_document(content, "run.json", RunDocument)
+            _require_checksum(run, "run.json")
             return run
         except Damage as error:
             raise BadInput(
@@ -216,7 +222,7 @@ class RunFolder:
 
     def write_run(self, run: dict[str, Any]) -> None:
         make_folder(self.path)
-        text = json.dumps({"format": FORMAT, **run}, indent=1)
+        text = json.dumps(_add_checksum({"format": FORMAT, **run}), indent=1)
         replace_file(self.path / "run.json", text.encode())
 
     def read_records(self) -> list[WindowRecord]:
@@ -301,7 +307,9 @@ def find_runs(folder: str | Path) -> list[RunFolder]:
 
 def _record(line: bytes, place: str) -> WindowRecord:
     try:
-        return WindowRecord.from_json(parse_document(line, "the line", RecordDocument))
+        plain = parse_document(line, "the line", RecordDocument)
+        _require_checksum(plain, "the line")
+        return WindowRecord.from_json(plain)
     except Damage as error:
         raise BadInput(
             f"{place} is not a record of a window ({error}): restore it, or run it again."
@@ -309,4 +317,21 @@ def _record(line: bytes, place: str) -> WindowRecord:
 
 
 def _line(record: WindowRecord) -> str:
-    return json.dumps(record.to_json(), allow_nan=False) + "\n"
+    return json.dumps(_add_checksum(record.to_json()), allow_nan=False) + "\n"
+
+
+def _add_checksum(plain: dict[str, Any]) -> dict[str, Any]:
+    """A JSON object with the digest of its content, as this file holds it."""
+    return plain | {CHECKSUM: _compute_checksum(plain)}
+
+
+def _require_checksum(plain: dict[str, Any], name: str) -> None:
+    """Take the digest out of a JSON object and compare it. An earlier cilf wrote none."""
+    stated = plain.pop(CHECKSUM, None)
+    if stated is not None and stated != _compute_checksum(plain):
+        raise Damage(f"{name} is not what was written")
+
+
+def _compute_checksum(plain: dict[str, Any]) -> str:
+    written = json.loads(json.dumps(plain))  # keys are texts
+    return digest(json.dumps(written, sort_keys=True).encode())[:CHECKSUM_LENGTH]

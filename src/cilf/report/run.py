@@ -43,7 +43,13 @@ class Run:
             ) from error
         initial = tuple(str(label) for label in plan["initial"])
         planned = tuple(_read_window(window) for window in plan["windows"])
-        return cls(folder, about, folder.read_records(), initial, planned)
+        records = folder.read_records()
+        if about.get("finished") and len(records) < len(planned):
+            raise BadInput(
+                f"{folder.path} has {len(records)} records of a finished run of {len(planned)} "
+                "windows: restore its records.jsonl from a copy, or run it again."
+            )
+        return cls(folder, about, records, initial, planned)
 
     @property
     def name(self) -> str:
