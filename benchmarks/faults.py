@@ -397,7 +397,7 @@ COMMANDS = {
     "predict --out": Command(predict, look_at_labels, (fit,)),
     "predict --overwrite": Command(predict, look_at_labels, (fit, write_old_labels)),
     "run": Command(run, look_at_run, finishes=True),
-    "bench": Command(bench, look_at_bench, finishes=True, share=0.3),
+    "bench": Command(bench, look_at_bench, finishes=True, share=0.15),
     "worker, detect": Command(work, look_at_window, (fit, queue_window), finishes=True),
     "worker, update": Command(
         work, look_at_updates, (fit, queue_window, queue_update), finishes=True
@@ -421,6 +421,7 @@ class Tally:
         said = "" if outcome is None else str(outcome.answer)[-600:]
         where = {"lost": self.lost, "stuck": self.stuck, "traceback": self.tracebacks}[problem]
         where.append(f"{name}, {fault}: {said}")
+        print(f"{problem}: {name}, {fault}", file=sys.stderr, flush=True)
 
 
 class Bench:
