@@ -428,7 +428,7 @@ class Bench:
     """Folders with the state before each command, of which every point gets a copy."""
 
     def __init__(self, root: Path, seed: int) -> None:
-        self.root, self.rng = root, random.Random(seed)
+        self.root, self.rng = root, random.Random(seed)  # nosec B311  # no secret
         self.tally = Tally()
         self.n_answers = 0  # that were acknowledged
 
@@ -696,7 +696,7 @@ def is_covered(file: Path) -> bool:
 
 def answer_without_end(writing: int, seed: int) -> None:
     """Use verbs on the window, and write the number of each event once it is acknowledged."""
-    rng = random.Random(seed)
+    rng = random.Random(seed)  # nosec B311  # no secret
     with open_console() as (console, _):
         while True:
             rows = rng.sample(range(len(console.open(1).gallery.ids)), 3)
