@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from cilf.core import Detection
-from cilf.errors import BadConfig, BadInput
+from cilf.errors import BadConfig, BadInput, CilfError
 from cilf.learners import Learner, load, persistence
 from cilf.learners.base import Arrays
 from cilf.learners.iforest import IForest
@@ -378,3 +378,45 @@ def test_a_folder_of_versions_is_read_at_its_pointer(tmp_path: Path) -> None:
             load(tmp_path)
     with pytest.raises(BadInput, match="holds other things"):
         IForest(n_estimators=5).fit(X, Y).save(tmp_path)
+
+
+# ----------------------------------------------------------------- made-up files, with checksums
+
+
+def forge(model: Path, arrays: bytes | None = None, **changes: Any) -> None:
+    """Change a model as somebody would who knows how its checksums are made."""
+    head = json.loads((model / "model.json").read_text())
+    del head["checksum"]
+    head |= changes
+    if arrays is not None:
+        stated = hashlib.sha256(arrays).hexdigest()
+        head["tensors"] = {"file": f"{stated[:16]}.safetensors", "sha256": stated}
+        (model / head["tensors"]["file"]).write_bytes(arrays)
+    checksum = hashlib.sha256(json.dumps(head, indent=1, sort_keys=True).encode()).hexdigest()
+    (model / "model.json").write_text(json.dumps(head | {"checksum": checksum}))
+
+
+def pack_bfloat16() -> bytes:
+    head = b'{"sample":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]}}'
+    return len(head).to_bytes(8, "little") + head + bytes(4)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"tensors": {"file": "../x.safetensors", "sha256": "0" * 64}},
+        {"tensors": {"file": "0123456789abcdef.safetensors"}},
+        {"classes": {"a": 1}}, {"classes": ["\ud800"]}, {"instance_shape": [10**30]},
+        {"instance_shape": "3"}, {"features": {"name": 3}}, {"history": [3]}, {"state": []},
+        {"parameters": {"n_estimators": "many"}}, {"parameters": {"unheard": 1}},
+        {"learner": 3}, {"learner": "nobody"}, {"compared_backbones": {"a": "b"}},
+        {"arrays": b""}, {"arrays": b"x" * 40}, {"arrays": pack_bfloat16()},
+    ],
+    ids=lambda changes: str(changes)[:30],
+)  # fmt: skip
+def test_a_made_up_model_is_one_line(tmp_path: Path, changes: dict[str, Any]) -> None:
+    IForest(n_estimators=5).fit(X, Y).save(tmp_path / "model")
+    forge(tmp_path / "model", **changes)
+    with pytest.raises(CilfError) as caught:
+        load(tmp_path / "model")
+    assert "\n" not in str(caught.value)

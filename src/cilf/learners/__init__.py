@@ -165,7 +165,9 @@ def load(
     if learner is not None:  # an error in somebody's own class is theirs to see in full
         return made_by._restore(description, arrays, parameters)
     try:
-        return made_by._restore(description, arrays, parameters)
+        restored = made_by._restore(description, arrays, parameters)
+        restored._check_parameters()
+        return restored
     except CilfError:  # such as a package that is missing
         raise
     except _MISFITS as error:

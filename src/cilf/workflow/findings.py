@@ -10,8 +10,8 @@
       clusters.csv      one line for each cluster; its name applies to all its members
       cluster-1.png     typical members of a cluster (cluster-1.txt if they are texts)
       instances.npz     the instances themselves, so that a model can be updated from here
-      findings.json     the model and the data that the findings come from, and each split and
-                        merge of clusters since then
+      findings.json     the model and the data that the findings come from, each split and merge of
+                        clusters since then, and the checksums of itself and of instances.npz
 
 The column ``name`` is empty at first. :mod:`cilf.workflow.labels` reads what people write into it.
 """
