@@ -247,8 +247,13 @@ class Worker:
                 )
             except workflow.WouldForget as refused:
                 return refused.result.to_json() | {"refused": True, "why": str(refused)}
-            assert updated.event is not None
-            outcome = updated.to_json() | {"before": updated.event.before}
+            except BadInput:  # of the disk, maybe after the version was written
+                outcome = self._find_finished(note, Findings(folder / FINDINGS).id)
+                if outcome is None:
+                    raise
+            else:
+                assert updated.event is not None
+                outcome = updated.to_json() | {"before": updated.event.before}
         self.store.add_update(
             Update(job.id, job.window, outcome["version"], outcome["before"], PENDING, outcome)
         )
