@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import os
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -14,7 +15,9 @@ from cilf.core.documents import (
     Damage,
     Document,
     Text,
+    map_npy,
     parse_document,
+    parse_npy,
     read_content,
     read_document,
     unpack_arrays,
@@ -122,3 +125,21 @@ def test_content_that_is_larger_than_its_packed_form_can_be() -> None:
     packed[place : place + 4] = (2**31).to_bytes(4, "little")
     with pytest.raises(Damage, match="claims more content than it can hold"):
         unpack_arrays(bytes(packed), "kept.npz", FORMS)
+
+
+def test_no_bit_of_a_header_makes_a_traceback(tmp_path: Path) -> None:
+    packed = io.BytesIO()
+    np.save(packed, np.array([5, 7, 9]))
+    path, form = tmp_path / "ends.npy", ArrayForm("i", ndim=1)
+    refused = 0
+    for place in range(8 * 128):
+        content = bytearray(packed.getvalue())
+        content[place // 8] ^= 1 << place % 8
+        path.write_bytes(content)
+        with warnings.catch_warnings(action="ignore"):  # numpy warns of old names of types
+            for read in (lambda: parse_npy(path.read_bytes(), "x"), lambda: map_npy(path, form)):
+                try:
+                    read()
+                except Damage:
+                    refused += 1
+    assert refused > 1000

@@ -17,6 +17,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tokenize import TokenError
 from typing import Annotated, Any, BinaryIO
 
 import numpy as np
@@ -216,11 +217,15 @@ def map_npy(path: Path, form: ArrayForm) -> Array:
 
 
 def _read_header(file: BinaryIO) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """The shape and the type that the header of an npy file states."""
     version = np.lib.format.read_magic(file)
     read = (
         np.lib.format.read_array_header_1_0
         if version == (1, 0)
         else np.lib.format.read_array_header_2_0
     )
-    shape, _, dtype = read(file)
+    try:
+        shape, _, dtype = read(file)
+    except (SyntaxError, TokenError) as error:  # numpy parses the header as Python
+        raise ValueError("the header is no dictionary") from error
     return shape, dtype
