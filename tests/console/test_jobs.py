@@ -243,6 +243,28 @@ def test_an_update_that_was_killed_after_the_version_was_written(
     desk.store.close()
 
 
+def test_an_update_whose_last_sync_failed_is_an_update(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = write_points(tmp_path / "new.csv", {"left": 20, "right": 20, "up": 40}, 1)
+    window = desk.console.add_window(str(new)).id
+    desk.work()
+    desk.name_clusters(window)
+    updates.start_update(desk.console, window)
+    real = workflow.update
+
+    def update_and_fail(*given: object, **options: object) -> None:
+        real(*given, **options)  # type: ignore[arg-type]
+        raise BadInput("cannot write to model (No space left on device): make room.")
+
+    monkeypatch.setattr(workflow, "update", update_and_fail)
+    done = desk.work()
+    assert done.status == "done", done.problem
+    assert [update.version for update in desk.store.updates()] == [2]
+    assert ModelFolder(desk.model).current == 2
+    desk.store.close()
+
+
 def test_a_job_of_another_store_is_another_job(desk: Desk, tmp_path: Path) -> None:
     """Two stores count their jobs alike: the update of one is not the update of the other."""
     for folder, version in ((tmp_path / "one", 2), (tmp_path / "two", 3)):

@@ -59,7 +59,7 @@ def test_texts_are_kept_without_pickles(tmp_path: Path) -> None:
     ids = np.array(["t:0", "t:1", "t:2"])
     found = detection([0, 0, -1])
     out = tmp_path / "found"
-    write_findings(out, {}, Instances(texts, ids), found)
+    write_findings(out, {"model_id": "", "version": None}, Instances(texts, ids), found)
     read = Findings.open(out)
     assert read.instances(np.array([2, 1])).tolist() == [texts[2], texts[1]]
     assert (out / "cluster-1.txt").read_text() == (
@@ -93,7 +93,7 @@ def test_a_name_that_is_no_unicode_can_be_found_again(tmp_path: Path) -> None:
     ids = np.array(["caf\udce9.png", "b.png"])
     X = np.zeros((2, 4, 4), np.uint8)
     out = tmp_path / "found"
-    write_findings(out, {}, Instances(X, ids), detection([0, -1]))
+    write_findings(out, {"model_id": "", "version": None}, Instances(X, ids), detection([0, -1]))
     assert [row["identity"] for row in rows_of(out / "findings.csv")] == ["caf\\udce9.png", "b.png"]
     assert Findings.open(out).assignments.ids.tolist() == ["caf\\udce9.png", "b.png"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,7 +25,14 @@ from cilf.cli.options import (
 from cilf.errors import BadConfig
 
 if TYPE_CHECKING:
-    from cilf.workflow import Event, Findings, FitResult, Predictions, UpdateResult
+    from cilf.workflow import (
+        Event,
+        Findings,
+        FitResult,
+        Predictions,
+        UpdateResult,
+        Verification,
+    )
     from cilf.workflow.comparison import Loss, Score
 
 MODEL_OUT, FINDINGS_OUT = "runs/model", "runs/findings"
@@ -253,14 +261,25 @@ def predict(
 
 
 @app.command()
-def model(model: Model, as_json: Json = False) -> None:
+def model(
+    model: Model,
+    verify: Annotated[
+        bool,
+        typer.Option("--verify", help="Compare every file of every version with its checksum."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """Show the classes of a model and the history of its versions."""
     from cilf import workflow
 
+    checked = workflow.ModelFolder.open(model).verify() if verify else None
     about = workflow.describe(model)
     if as_json:
-        terminal.print_json(about.to_json())
+        verified = {} if checked is None else {"verified": asdict(checked)}
+        terminal.print_json(about.to_json() | verified)
         return
+    if checked is not None:
+        terminal.print_line(_describe_verification(checked))
     shape = " x ".join(map(str, about.shape)) or "texts"
     terminal.print_line(
         f"{model}: {about.learner}, version {about.current} of {max(about.sizes)}, "
@@ -282,6 +301,12 @@ def model(model: Model, as_json: Json = False) -> None:
     rows = [_describe_event(event, about.sizes) for event in about.events]
     rows[-1] = (f"{rows[-1][0]} *", *rows[-1][1:])
     terminal.print_table(("version", "when (UTC)", "what happened"), rows)
+
+
+def _describe_verification(checked: Verification) -> str:
+    unsealed = ", ".join(map(str, checked.unsealed))
+    earlier = f"; an earlier cilf kept no checksums of versions {unsealed}" if unsealed else ""
+    return f"{checked.n_files} files are as they were written{earlier}"
 
 
 @app.command()

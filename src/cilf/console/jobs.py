@@ -7,7 +7,6 @@ that started it is gone, and the next worker does its unfinished job again.
 from __future__ import annotations
 
 import fcntl
-import json
 import logging
 import os
 import time
@@ -46,6 +45,7 @@ from cilf.console.store import (
 from cilf.console.store_problems import UNKNOWN, explain_problem
 from cilf.console.window_edits import DELETED_PROBLEM, finish_deletions
 from cilf.core import notices, validation
+from cilf.core.documents import Damage, Document, Text, read_document
 from cilf.core.progress import listen, report
 from cilf.core.reading import restricted_reading
 from cilf.data import DATASETS
@@ -57,7 +57,8 @@ from cilf.nn.image_models import LITE0, LITE2
 from cilf.nn.text_models import MINILM
 from cilf.workflow.findings import Findings
 from cilf.workflow.ledger import hash_instances
-from cilf.workflow.versions import UPDATE, ModelFolder
+from cilf.workflow.model_log import UPDATE
+from cilf.workflow.versions import ModelFolder
 
 LOCK, FINDINGS = "worker.lock", "findings"
 NETWORKS = ("auto", *BACKBONES, LITE0, LITE2, MINILM)  # that a request may name
@@ -278,19 +279,22 @@ class Worker:
                 updated = workflow.update(
                     self.model,
                     Findings.open(folder / FINDINGS),
-                    json.loads(path.read_text(encoding="utf-8")),
+                    _read_labels(path),
                     source=path,
                     force=job.about["force"],
                     note=note,
                     renames=job.about.get("renames"),
                 )
             except workflow.WouldForget as refused:
-                return refused.result.to_json() | {
-                    "refused": True,
-                    "why": use_page_words(str(refused)),
-                }
-            assert updated.event is not None
-            outcome = updated.to_json() | {"before": updated.event.before}
+                why = use_page_words(str(refused))
+                return refused.result.to_json() | {"refused": True, "why": why}
+            except BadInput:  # of the disk, maybe after the version was written
+                outcome = self._find_finished(note, Findings(folder / FINDINGS).id)
+                if outcome is None:
+                    raise
+            else:
+                assert updated.event is not None
+                outcome = updated.to_json() | {"before": updated.event.before}
         self.store.add_update(
             Update(job.id, job.window, outcome["version"], outcome["before"], PENDING, outcome)
         )
@@ -414,6 +418,21 @@ def _collect_notices() -> Iterator[list[str]]:
         yield lines
     finally:
         notices.LOGGER.removeHandler(listener)
+
+
+class LabelsDocument(Document):
+    """The schema of the labels that an update learns; its keys are identities."""
+
+    __pydantic_extra__: dict[str, Text]
+
+
+def _read_labels(path: Path) -> dict[str, str]:
+    try:
+        return read_document(path, LabelsDocument)
+    except Damage as error:
+        raise BadInput(
+            f"the labels in {path.parent} are damaged ({error}): update again."
+        ) from error
 
 
 def run_worker(folder: Path, model: Path, roots: Sequence[Path] | None) -> None:

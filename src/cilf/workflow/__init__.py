@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from cilf.workflow.findings import Findings
     from cilf.workflow.labels import read_labels
     from cilf.workflow.model_fit import FitResult, fit
+    from cilf.workflow.model_log import Event
     from cilf.workflow.model_rebuild import RebuildResult, rebuild
     from cilf.workflow.model_summary import ModelSummary, describe
     from cilf.workflow.model_update import UpdateResult, WouldForget, update
     from cilf.workflow.prediction import Predictions, predict, require_free
-    from cilf.workflow.versions import Event, ModelFolder, load_model
+    from cilf.workflow.versions import ModelFolder, Verification, load_model
 
 __all__ = [
     "Event",
@@ -33,6 +34,7 @@ __all__ = [
     "Predictions",
     "RebuildResult",
     "UpdateResult",
+    "Verification",
     "WouldForget",
     "describe",
     "detect",
@@ -53,7 +55,7 @@ __all__ = [
 __getattr__ = lazy_attributes(
     __name__,
     {
-        "Event": "versions",
+        "Event": "model_log",
         "Findings": "findings",
         "FitResult": "model_fit",
         "ModelFolder": "versions",
@@ -61,6 +63,7 @@ __getattr__ = lazy_attributes(
         "Predictions": "prediction",
         "RebuildResult": "model_rebuild",
         "UpdateResult": "model_update",
+        "Verification": "versions",
         "WouldForget": "model_update",
         "describe": "model_summary",
         "detect": "detection",

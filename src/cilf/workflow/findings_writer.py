@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import shutil
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from cilf.core import Detection
+from cilf.core.documents import digest
 from cilf.core.files import (
     PENDING,
     explain_write_errors,
@@ -46,6 +46,7 @@ from cilf.workflow.findings import (
     ROWS,
     Assignments,
     Findings,
+    checksum,
     pack_texts,
     sheet_name,
 )
@@ -214,14 +215,15 @@ def _fill(
     kept = _pack(content)
     replace_file(folder / KEPT, kept)
     head = {
-        "format": FORMAT,
         **head,
         "n_instances": len(assignments.ids),
         "known": assignments.known_counts,
         "clusters": assignments.cluster_sizes,
-        "columns": content.columns,
-        "sha256": hashlib.sha256(kept).hexdigest(),
+        "columns": list(content.columns),
+        "sha256": digest(kept),
     }
+    head["format"] = FORMAT  # also of findings that an earlier cilf wrote
+    head["checksum"] = checksum(head)
     replace_file(folder / HEAD, json.dumps(head, indent=1).encode())
 
 

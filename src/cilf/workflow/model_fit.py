@@ -21,8 +21,9 @@ from cilf.workflow.comparison import Score, score_kept
 from cilf.workflow.data_check import check_data
 from cilf.workflow.input_data import read_labelled
 from cilf.workflow.ledger import LabelledInstances
+from cilf.workflow.model_log import FIT, Event
 from cilf.workflow.prediction import count_labels
-from cilf.workflow.versions import FIT, Event, ModelFolder
+from cilf.workflow.versions import ModelFolder
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ def _require_new(model: ModelFolder, again: bool) -> None:
     model.require_room()
     if not model.exists():
         return
-    model.require_format()
+    model.events()  # refuses another format, and a damaged log
     if not again:
         raise BadInput(
             f"{model.path} holds a model already (version {model.current}): name another folder, "
