@@ -121,9 +121,9 @@ def _compare_classes(labels: Array, classes: Array, probabilities: Floats) -> tu
 
 
 def require_free(out: Path, overwrite: bool) -> None:
-    """Refuse to write predictions over a file, unless told to."""
+    """Refuse to write over a file, unless told to."""
     if out.is_dir():
-        raise BadInput(f"{out} is a folder: name a CSV file.")
+        raise BadInput(f"{out} is a folder: name a file.")
     if out.exists() and not overwrite:
         raise BadInput(f"{out} is there already: name another file, or replace it (--overwrite).")
 
