@@ -1,7 +1,8 @@
-"""The commands for a model in use: export."""
+"""The commands for a model in use: export, serve."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -45,3 +46,29 @@ def export(
         f"{out}: {len(exported.classes)} classes, {exported.size / KILO**2:.1f} MB; a batch gives "
         f"{', '.join(exported.outputs)}"
     )
+
+
+@app.command()
+def serve(
+    model: Model,
+    host: Annotated[
+        str, typer.Option(help="The address to listen on; any but this machine's needs a token.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")
+    ] = 8378,
+    token: Annotated[
+        str | None,
+        typer.Option(envvar="CILF_TOKEN", help="The token that requests must show."),
+    ] = None,
+    encoder: Encoders = None,
+) -> None:
+    """Serve predictions and detections of a model over HTTP."""
+    from cilf.serving.server import serve as serve_model
+
+    os.environ.pop("CILF_TOKEN", None)  # not for other processes
+
+    def announce(address: str) -> None:
+        terminal.print_line(f"cilf serve: {address}  (Ctrl+C stops it)")
+
+    serve_model(model, host=host, port=port, token=token, announce=announce)
