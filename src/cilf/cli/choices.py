@@ -16,6 +16,7 @@ TABLES = {
     "scenarios": ("cilf.benchmark.presets", "SCENARIOS"),
     "scales": ("cilf.benchmark.scales", "SCALES"),
     "engines": ("cilf.benchmark.engines", "ENGINES"),
+    "formats": ("cilf.workflow.model_export", "FORMATS"),
     "items": ("cilf.benchmark.paper.items", "ITEMS"),
 }
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -40,6 +41,12 @@ def rank_alone(points: Tensor, memory: Labelled, held_out: Labelled) -> Tensor:
     >>> rank_alone(torch.tensor([[4.5], [99.0]]), memory, nothing)
     tensor([1.0000, 0.0909])
     """
+    centres, memory, held_out = _locate(memory, held_out)
+    return measure_p_values(points, centres, memory, held_out).p
+
+
+def _locate(memory: Labelled, held_out: Labelled) -> tuple[Tensor, Labelled, Labelled]:
+    """The centre of each class, and the labelled instances with positions of classes as labels."""
     classes = torch.unique(torch.cat([memory.labels, held_out.labels]))
     memory, held_out = (
         Labelled(kept.points, torch.searchsorted(classes, kept.labels))
@@ -49,7 +56,38 @@ def rank_alone(points: Tensor, memory: Labelled, held_out: Labelled) -> Tensor:
     for label in range(len(classes)):
         located = memory if bool(memory.is_of(label).any()) else held_out
         centres.append(located.points[located.is_of(label)].mean(0))
-    return measure_p_values(points, torch.stack(centres), memory, held_out).p
+    return torch.stack(centres), memory, held_out
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """All that ``rank_alone`` needs of the labelled instances, computed once.
+
+    >>> memory = Labelled(torch.arange(10.0)[:, None], torch.full((10,), 7))
+    >>> nothing = Labelled(torch.zeros(0, 1), torch.zeros(0, dtype=torch.int64))
+    >>> Calibration.fit(memory, nothing).rank(torch.tensor([[4.5], [99.0]]))
+    tensor([1.0000, 0.0909])
+    """
+
+    centres: Tensor  # (c, d)
+    members: tuple[Tensor, ...]  # of each class in the memory, (m, d)
+    scales: Tensor  # (c,) the median distance of the instances of each class to their class
+    known: Tensor  # (h,) relative distances of known instances
+
+    @classmethod
+    def fit(cls, memory: Labelled, held_out: Labelled) -> Self:
+        """From labelled instances, of which there is at least one."""
+        centres, memory, held_out = _locate(memory, held_out)
+        known, labels = _known_distances(centres, memory, held_out)
+        scales = _scales(known, labels)
+        members = tuple(memory.points[memory.is_of(label)] for label in range(len(centres)))
+        return cls(centres, members, scales, (known / scales).amin(1))
+
+    def rank(self, points: Tensor) -> Tensor:
+        """The p-value of each instance."""
+        pairs = zip(self.centres, self.members, strict=True)
+        distances = torch.stack([_to_class(points, centre, own) for centre, own in pairs], 1)
+        return rank(self.known, (distances / self.scales).amin(1))
 
 
 def measure_p_values(
@@ -65,15 +103,21 @@ def measure_p_values(
     is no memory either, every p-value is 1.
     """
     distances = distances_to_classes(points, centres, memory)
-    if len(held_out.labels):
-        known, labels = distances_to_classes(held_out.points, centres, memory), held_out.labels
-    else:
-        known, labels = _distances_within(centres, memory), memory.labels
+    known, labels = _known_distances(centres, memory, held_out)
     if len(labels) == 0:
         return PValues(torch.ones(len(points), device=points.device), distances.argmin(1))
     scales = _scales(known, labels)
     relative, nearest = (distances / scales).min(1)
     return PValues(rank((known / scales).amin(1), relative), nearest)
+
+
+def _known_distances(
+    centres: Tensor, memory: Labelled, held_out: Labelled
+) -> tuple[Tensor, Tensor]:
+    """Distances to each class, and labels, of the known instances that others are ranked among."""
+    if len(held_out.labels):
+        return distances_to_classes(held_out.points, centres, memory), held_out.labels
+    return _distances_within(centres, memory), memory.labels
 
 
 def rank(known: Tensor, scores: Tensor) -> Tensor:

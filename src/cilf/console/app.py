@@ -13,8 +13,10 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from cilf import __version__
 from cilf.console import api, pages
+from cilf.console.console_metrics import collect_metrics
 from cilf.console.guard import Access, Guard
 from cilf.console.log import LOGGER
+from cilf.console.metrics import add_metrics
 from cilf.console.page_words import use_page_words
 from cilf.console.service import Conflict, Console, NotFound
 from cilf.console.store_problems import explain_problem
@@ -40,6 +42,7 @@ def make_app(console: Console, access: Access) -> FastAPI:
     )
     app.include_router(api.make_routes(console))
     pages.add_pages(app, console, access)
+    add_metrics(app, lambda: collect_metrics(console))
     app.add_middleware(GZipMiddleware, minimum_size=2048, compresslevel=3)
     app.add_middleware(Guard, access=access)
 

@@ -38,7 +38,9 @@ MOST_ADDRESSES = 10_000  # that are remembered
 UPLOADS = ("/api/windows/upload", "/api/model/fit/upload")
 IMPORT = re.compile("/api/windows/[0-9]+/labels")
 LOGIN = "/login"
-OPEN_PATHS = (LOGIN, "/static/")  # open to everybody
+OPEN_PATHS = (LOGIN, "/static/", "/healthz", "/readyz")  # open to everybody
+FOR_PROGRAMS = ("/api/", "/metrics")  # an answer without a token is no page
+BATCHES = ("/predict", "/detect")  # of a prediction server
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; "
@@ -151,7 +153,7 @@ class Guard:
         if scheme.lower() == "bearer":
             problem = access.check_token(given.strip(), address_of(request))
             return _problem(401, problem) if problem else None
-        if path.startswith("/api/") or request.method not in SAFE:
+        if path.startswith(FOR_PROGRAMS) or request.method not in SAFE:
             return _problem(401, "send the token: 'Authorization: Bearer TOKEN'.")
         return RedirectResponse(LOGIN, status_code=303)
 
@@ -189,7 +191,7 @@ class _LimitedBody:
 def _max_bytes(path: str) -> int:
     if path in UPLOADS:
         return MAX_BYTES + MAX_BODY
-    return MAX_IMPORT if IMPORT.fullmatch(path) else MAX_BODY
+    return MAX_IMPORT if IMPORT.fullmatch(path) or path in BATCHES else MAX_BODY
 
 
 def _is_foreign(method: str, headers: Headers) -> bool:

@@ -67,10 +67,10 @@ def serve(
     from cilf.console.store import Store
 
     access = Access(host, token)
-    _require_token(access)
+    require_token(access)
     folder = folder.absolute()  # stored paths hold wherever the server is started
     make_folder(folder)
-    with _hold_lock(folder), _listen(host, port) as sock:
+    with _hold_lock(folder), listen(host, port) as sock:
         open_log(folder, SERVER)
         model = model or folder / "model"
         store = Store(folder, database)
@@ -84,7 +84,7 @@ def serve(
             _end_in_order(),
             _run_worker(folder, model, readable_roots(token, roots), database),
         ):
-            announce(_address(sock, host, token))
+            announce(format_address(sock, host, token))
             uvicorn.Server(config).run(sockets=[sock])
 
 
@@ -116,7 +116,8 @@ def readable_roots(token: str | None, roots: Sequence[Path]) -> list[Path] | Non
     return None if token is None and not roots else list(roots)
 
 
-def _require_token(access: Access) -> None:
+def require_token(access: Access) -> None:
+    """Refuse an address that other machines reach without a token, and a weak token."""
     if not access.local and access.token is None:
         raise BadConfig(f"--host {access.host} lets other machines in: demand a token (--token).")
     if access.token is not None and (len(access.token) < MIN_TOKEN or " " in access.token):
@@ -143,7 +144,8 @@ def _try_lock(file: TextIO) -> bool:
 
 
 @contextmanager
-def _listen(host: str, port: int) -> Iterator[socket.socket]:
+def listen(host: str, port: int) -> Iterator[socket.socket]:
+    """Listen on an address."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio sends answers without delay only if the protocol is named.
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as sock:
@@ -156,7 +158,8 @@ def _listen(host: str, port: int) -> Iterator[socket.socket]:
         yield sock
 
 
-def _address(sock: socket.socket, host: str, token: str | None) -> str:
+def format_address(sock: socket.socket, host: str, token: str | None) -> str:
+    """The URL that a person opens."""
     shown = f"[{host}]" if ":" in host else host
     login = "" if token is None else "login"
     return f"http://{shown}:{sock.getsockname()[1]}/{login}"

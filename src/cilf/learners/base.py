@@ -5,22 +5,24 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
-from cilf.clustering.p_values import Labelled, rank_alone
+from cilf.clustering.p_values import Calibration, Labelled, rank_alone
 from cilf.core import Detection, Label, parameters, validation
 from cilf.core.near_duplicates import group_near_duplicates, join_groups
 from cilf.core.parameters import Part
 from cilf.core.types import Array, Bools, Floats, Ints
 from cilf.errors import BadInput, NotFitted
 from cilf.learners import persistence
+from cilf.learners.portable import Portable, PortableModule
 from cilf.nn import onnx_models
 from cilf.nn.feature_cache import cached_features
 from cilf.nn.label_check import check_labels
@@ -187,20 +189,35 @@ class Learner(ABC):
         """
         return None
 
+    def _scorer(self) -> nn.Module | None:
+        """A module from instances, as tensors, to the scores of classes and the embedding.
+
+        A learner without one cannot be exported.
+        """
+        return None
+
     def _memories(self) -> tuple[Memory | None, Memory | None]:
         """The labelled instances that it keeps for training, and those that it holds out."""
         return None, None
 
     def _novelty_p(self, X: Array) -> Floats:
         """The p-value of each instance alone, by its distance from the labelled instances."""
-        memory, held_out = (Memory.empty(X) if kept is None else kept for kept in self._memories())
-        if len(memory) + len(held_out) == 0:
+        known = self._locate_memories()
+        if known is None:
             return np.ones(len(X), dtype=np.float32)
-        known = (
+        return rank_alone(torch.from_numpy(self._place(X)), *known).numpy().astype(np.float32)
+
+    def _locate_memories(self) -> tuple[Labelled, Labelled] | None:
+        """The labelled and the held-out instances where p-values are made; None without any."""
+        empty = Memory.empty(np.zeros((0, 1), dtype=np.float32))
+        memory, held_out = (empty if kept is None else kept for kept in self._memories())
+        if len(memory) + len(held_out) == 0:
+            return None
+        located = (
             Labelled(torch.from_numpy(self._place(kept.X)), torch.from_numpy(kept.y))
             for kept in (memory, held_out)
         )
-        return rank_alone(torch.from_numpy(self._place(X)), *known).numpy().astype(np.float32)
+        return next(located), next(located)
 
     def _place(self, X: Array) -> Floats:
         """Instances as the vectors whose distances make p-values; none for no instances."""
@@ -262,18 +279,58 @@ class Learner(ABC):
         instances of novel classes, which ``novelty_p`` does. None if the learner has no scores, or
         holds no instances out.
         """
-        _, held_out = self._memories()
         checked = self._check_instances(X)
+        scale = self._find_scale()
+        scores = None if scale is None else self._score_classes(self._extract_features(checked))
+        if scale is None or scores is None:
+            return None
+        return to_numpy(F.softmax(self._score_all_classes(scores.double() * scale), dim=1))
+
+    def _find_scale(self) -> float | None:
+        """The factor with which scores are log-odds; None without scores or held-out instances."""
+        _, held_out = self._memories()
         if held_out is None or len(held_out) == 0:
             return None
-        scores = self._score_classes(self._extract_features(checked))
         known = self._score_classes(held_out.X)
-        if scores is None or known is None:
+        if known is None:
             return None
         labels = torch.from_numpy(held_out.y).to(known.device)
-        more = (0, len(self._classes) - scores.shape[1])  # classes it has no score for
-        scale = find_scale(F.pad(known, more, value=-torch.inf), labels)
-        return to_numpy(F.softmax(F.pad(scores.double() * scale, more, value=-torch.inf), dim=1))
+        return find_scale(self._score_all_classes(known), labels)
+
+    def _score_all_classes(self, scores: Tensor) -> Tensor:
+        """Scores with a column for every class, also for those that have none."""
+        return F.pad(scores, (0, len(self._classes) - scores.shape[1]), value=-torch.inf)
+
+    def portable(self) -> Portable:
+        """The learner for an export, as one module from instances to its predictions.
+
+        It is a copy, on the learner's device: later updates do not change it.
+        """
+        self._require_fitted()
+        scorer = self._scorer()
+        if scorer is None:
+            raise BadInput(
+                f"{type(self).__name__} has no network that could be exported: fit a model with "
+                "--learner cilf."
+            )
+        known = self._locate_memories()
+        module = PortableModule(
+            self._portable_encoder(), scorer,
+            None if known is None else Calibration.fit(*known), self._find_scale() or 1.0,
+        )  # fmt: skip
+        return Portable(deepcopy(module), self._shape, tuple(self._classes))
+
+    def _portable_encoder(self) -> nn.Module | None:
+        """The frozen network before the learner, if there is one. It has to be one of PyTorch."""
+        extractor = self._extractor()
+        if extractor is not None and extractor.network is None:
+            remedy = (
+                "texts have to be embedded before: run it with cilf serve"
+                if extractor.takes == "texts"
+                else "it is a file of its own: run it with cilf serve, or name a network of timm"
+            )
+            raise BadInput(f"the network {extractor.name!r} cannot be exported: {remedy}.")
+        return None if extractor is None else extractor.network
 
     def embed(self, X: Any) -> Floats:
         """Each instance as a vector: (n, d) float32."""

@@ -71,7 +71,7 @@ class PatchDictionary(nn.Module):
             (side - patch) // stride + 1
             for side, patch, stride in zip(self.size, self.patch, self.stride, strict=True)
         ]
-        grid = signed.transpose(1, 2).reshape(len(x), 2 * N_FILTERS, *across)
+        grid = torch.unflatten(signed.transpose(1, 2), 2, across)
         pooled = F.adaptive_avg_pool2d(grid, QUARTERS)
         return (pooled.flatten(1) - self.mean) / self.deviation
 

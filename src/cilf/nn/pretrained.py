@@ -42,6 +42,7 @@ class Extractor:
     digest: str  # of its weights and of how it prepares its input
     takes: str  # "images" or "texts"
     extract: Callable[[Array], Floats]  # (n, ...) -> (n, f)
+    network: nn.Module | None = None  # that makes features of pixels, unless it is elsewhere
 
     def require(self, X: Array) -> None:
         """Refuse training instances of a form or scale that the network does not take."""
@@ -181,7 +182,7 @@ def _load_extractor(name: str, device: torch.device, _file: object) -> Extractor
         return Extractor(name, given.digest, "images", given.extract)
     network = image_models.load(name).to(device)
     run = partial(image_models.features, network)
-    return Extractor(name, _digest(network, network.preprocessing), "images", run)
+    return Extractor(name, _digest(network, network.preprocessing), "images", run, network)
 
 
 def _digest(module: nn.Module, about: dict[str, Any]) -> str:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cilf.workflow.detection import detect
     from cilf.workflow.findings import Findings
     from cilf.workflow.labels import read_labels
+    from cilf.workflow.model_export import Exported, export
     from cilf.workflow.model_fit import FitResult, fit
     from cilf.workflow.model_log import Event
     from cilf.workflow.model_rebuild import RebuildResult, rebuild
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Event",
+    "Exported",
     "Findings",
     "FitResult",
     "ModelFolder",
@@ -38,6 +40,7 @@ __all__ = [
     "WouldForget",
     "describe",
     "detect",
+    "export",
     "fit",
     "forget",
     "load_model",
@@ -56,6 +59,7 @@ __getattr__ = lazy_attributes(
     __name__,
     {
         "Event": "model_log",
+        "Exported": "model_export",
         "Findings": "findings",
         "FitResult": "model_fit",
         "ModelFolder": "versions",
@@ -67,6 +71,7 @@ __getattr__ = lazy_attributes(
         "WouldForget": "model_update",
         "describe": "model_summary",
         "detect": "detection",
+        "export": "model_export",
         "fit": "model_fit",
         "forget": "class_edits",
         "load_model": "versions",

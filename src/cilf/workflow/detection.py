@@ -17,7 +17,7 @@ from cilf.workflow.findings import Findings
 from cilf.workflow.findings_writer import escape_ids, hold_findings, write_findings
 from cilf.workflow.input_data import read_new
 from cilf.workflow.prediction import name_sources, settle_novelty
-from cilf.workflow.versions import load_model
+from cilf.workflow.versions import LoadedModel, load_model
 
 if TYPE_CHECKING:
     from cilf.learners import Learner
@@ -60,13 +60,20 @@ def detect(
         _require_room(place, overwrite)
         instances = read_new(data, loaded, column=column, skip_bad=skip_bad)
         instances = _drop_seen(instances, earlier, data)
-        answers = loaded.ledger.match(instances.ids, instances.X)
-        detection = apply_answers(loaded.learner.detect(instances.X, n_novel), answers)
+        detection, answers = detect_instances(loaded, instances, n_novel)
         about = {"model_id": loaded.id, "version": loaded.version, "data": str(data)}
         known = _summarize_known(loaded.learner, instances, detection)
         return write_findings(
             place, about, instances, detection, name_sources(answers), known=known, page=page
         )
+
+
+def detect_instances(
+    loaded: LoadedModel, instances: Instances, n_novel: int | None = None
+) -> tuple[Detection, list[str | None]]:
+    """The detection in instances that were read before, and the labels that people gave them."""
+    answers = loaded.ledger.match(instances.ids, instances.X)
+    return apply_answers(loaded.learner.detect(instances.X, n_novel), answers), answers
 
 
 def apply_answers(detection: Detection, answers: Sequence[str | None]) -> Detection:

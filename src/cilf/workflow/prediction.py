@@ -12,11 +12,12 @@ import numpy as np
 
 from cilf.core.files import explain_write_errors, make_folder, replace_file
 from cilf.core.types import Array, Floats
+from cilf.data import Instances
 from cilf.data.spreadsheets import format_csv
 from cilf.errors import BadInput
 from cilf.workflow.findings import MODEL, PERSON
 from cilf.workflow.input_data import read_new
-from cilf.workflow.versions import load_model
+from cilf.workflow.versions import LoadedModel, load_model
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,11 @@ def predict(
         skip_bad: leave out instances that cannot be read instead of refusing the data.
     """
     loaded = load_model(model)
-    instances = read_new(data, loaded, column=column, skip_bad=skip_bad)
+    return predict_instances(loaded, read_new(data, loaded, column=column, skip_bad=skip_bad))
+
+
+def predict_instances(loaded: LoadedModel, instances: Instances) -> Predictions:
+    """Predict the known class of instances that were read before."""
     learner = loaded.learner
     labels = learner.predict(instances.X).astype(str)
     answers = loaded.ledger.match(instances.ids, instances.X)
@@ -121,9 +126,9 @@ def _compare_classes(labels: Array, classes: Array, probabilities: Floats) -> tu
 
 
 def require_free(out: Path, overwrite: bool) -> None:
-    """Refuse to write predictions over a file, unless told to."""
+    """Refuse to write over a file, unless told to."""
     if out.is_dir():
-        raise BadInput(f"{out} is a folder: name a CSV file.")
+        raise BadInput(f"{out} is a folder: name a file.")
     if out.exists() and not overwrite:
         raise BadInput(f"{out} is there already: name another file, or replace it (--overwrite).")
 

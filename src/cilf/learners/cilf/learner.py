@@ -29,6 +29,7 @@ from cilf.learners.cilf.embedding import (
     move_centres,
 )
 from cilf.learners.cilf.readout import AUTO, PROTOTYPE, READOUTS, Readouts, learn_readouts
+from cilf.learners.cilf.scorer import Scorer
 from cilf.learners.cilf.update import update_embedding
 from cilf.learners.editable import LEAVES, EditableLearner
 from cilf.nn import pretrained
@@ -287,6 +288,9 @@ class CILF(EditableLearner):
 
     def _score_classes(self, X: Array) -> Tensor:
         return self._readouts.score(self._embedding().views(as_tensor(X, self._network.device)))
+
+    def _scorer(self) -> Scorer:
+        return Scorer(self._embedding(), self._readouts)
 
     def _views(self, X: Array) -> list[Tensor]:
         return self._embedding().views(as_tensor(X, self._network.device))[-1:]

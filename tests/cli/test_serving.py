@@ -1,0 +1,39 @@
+"""The commands for a model in use."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cilf import CILF
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """A model of two classes of points."""
+    X = [[i % 7 / 7 + 5 * (i >= 30), i % 5 / 5] for i in range(60)]
+    CILF(epochs=1, width=8).fit(X, ["ant"] * 30 + ["bee"] * 30).save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_export_writes_a_file_and_says_what_is_in_it(run: Any, model: Path) -> None:
+    pytest.importorskip("onnx")
+    outcome = run("export", str(model), "--out", "a.onnx")
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.startswith("a.onnx: 2 classes, ")
+    assert "a batch gives label, probability, novelty_p" in outcome.out
+    again = run("export", str(model), "--out", "a.onnx", "--json", "--overwrite")
+    said = json.loads(again.out)
+    assert (said["classes"], said["version"]) == (["ant", "bee"], None)
+    assert said["bytes"] == Path("a.onnx").stat().st_size
+
+
+def test_a_file_is_not_replaced_unasked(run: Any, model: Path) -> None:
+    Path("a.onnx").write_bytes(b"mine")
+    outcome = run("export", str(model), "--out", "a.onnx")
+    assert outcome.code == 2
+    (line,) = outcome.err.splitlines()
+    assert "a.onnx is there already" in line
