@@ -29,7 +29,7 @@ for command in (runs.demo, runs.run, bench.bench, paper.paper, runs.report, list
     app.command(cls=CommandWithChoices)(command)
 app.add_typer(workflow.app)  # fit, detect, split, merge-clusters, update, predict, model, rollback
 app.command()(console.console)
-app.add_typer(serving.app)  # export, serve
+app.add_typer(serving.app)  # export, serve, watch
 app.add_typer(listings.data_app, name="data", help="List the data sets, or show a stream.")
 
 
