@@ -36,7 +36,7 @@ class Watching:
         write_points(self.stream / name, sizes, seed)
 
     def run(self, source: str | None = None, **options: Any) -> None:
-        pace = Pace(every=0.05, once=True, **({"at_least": 10} | options.pop("pace", {})))
+        pace = Pace(**({"every": 60.0, "once": True, "at_least": 10} | options.pop("pace", {})))
 
         def tell(body: Mapping[str, Any]) -> str:
             self.told.append(body)
@@ -129,6 +129,7 @@ def test_kills_neither_skip_nor_repeat_an_instance(watching: Watching, stride: i
     while run_and_die(lambda: watching.run(pace={"at_least": 5, "queue": 10}), step):
         step, n_kills = step + stride, n_kills + 1
     assert n_kills > 2
+    watching.run(pace={"at_least": 1})
     counts = Counter(identity for ids in watching.windows() for identity in ids)
     assert len(counts) == 24
     assert set(counts.values()) == {1}
@@ -207,6 +208,22 @@ def test_a_pipe_is_read_as_far_as_there_is_room(watching: Watching) -> None:
     os.close(reading)
     assert [len(ids) for ids in watching.windows()] == [12, 12]
     assert watching.said[-1].startswith("6 instances wait")
+
+
+def test_a_stream_is_watched_until_somebody_interrupts(watching: Watching) -> None:
+    watching.write("0.csv", {"left": 10}, 0)
+    waits: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 3:
+            raise KeyboardInterrupt
+        watching.write(f"{len(waits)}.csv", {"left": 10}, len(waits))
+
+    with pytest.raises(KeyboardInterrupt):
+        watching.run(pace={"once": False}, sleep=sleep)
+    assert [len(ids) for ids in watching.windows()] == [10, 10, 10]
+    assert all(0 <= wait <= 60 for wait in waits)
 
 
 def test_each_window_is_detected_by_the_current_version(watching: Watching) -> None:

@@ -8,6 +8,7 @@ import select
 import tempfile
 import time
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -151,7 +152,8 @@ class LineSource(Source):
 
     def __init__(self, descriptor: int, say: Say) -> None:
         self.descriptor, self.say = descriptor, say
-        self._rest = b""  # read, but not taken in
+        self._lines: deque[bytes] = deque()  # whole, but not taken in
+        self._rest = b""  # of the last line that was read
         self._n_lines = 0
         self._has_all = False  # of the pipe
 
@@ -171,29 +173,40 @@ class LineSource(Source):
     def _read(self) -> None:
         chunk = os.read(self.descriptor, CHUNK)
         self._has_all = not chunk
-        self._rest += chunk if chunk or self._rest.endswith(b"\n") or not self._rest else b"\n"
+        *whole, self._rest = (self._rest + (chunk or b"\n")).split(b"\n")
+        self._lines.extend(whole)
+        if len(self._rest) > MOST_OF_LINE:
+            megabytes = MOST_OF_LINE >> 20
+            raise BadInput(f"a line is longer than {megabytes} MB: write a line per instance.")
 
     def _take(self, state: WatchState, model: LoadedModel) -> bool:
-        """Take in the whole lines that were read; returns whether there is no room for one."""
-        while b"\n" in self._rest:
-            line, _, rest = self._rest.partition(b"\n")
-            instance = self._parse(line, model) if line.strip() else None
-            if instance is not None and state.take(instance) > 0:
+        """Take in the whole lines that were read; returns whether there is no room for some."""
+        while self._lines:
+            room = state.room
+            if room == 0:
                 return True
-            self._rest = rest
-            self._n_lines += 1
-        if len(self._rest) > MOST_OF_LINE:
-            raise BadInput(
-                f"a line is longer than {MOST_OF_LINE >> 20} MB: write one per instance."
-            )
+            batch: list[Instances] = []
+            while self._lines and len(batch) < room:
+                self._n_lines += 1
+                batch += self._parse(self._lines.popleft(), model)
+            if batch:
+                state.take(
+                    Instances(
+                        np.concatenate([each.X for each in batch]),
+                        np.concatenate([each.ids for each in batch]),
+                    )
+                )
         return False
 
-    def _parse(self, line: bytes, model: LoadedModel) -> Instances | None:
+    def _parse(self, line: bytes, model: LoadedModel) -> list[Instances]:
+        """The instance of a line; none of an empty line, or of one that cannot be read."""
+        if not line.strip():
+            return []
         try:
-            return read_line(line.decode(errors="replace"), model)
+            return [read_line(line.decode(errors="replace"), model)]
         except CilfError as error:
-            self.say(f"line {self._n_lines + 1} is left out: {error}")
-            return None
+            self.say(f"line {self._n_lines} is left out: {error}")
+            return []
 
 
 def open_source(place: str, say: Say, descriptor: int = 0) -> Source:
