@@ -11,13 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi.testclient import TestClient
 
 from cilf import workflow
+from cilf.console.app import make_app
+from cilf.console.guard import Access
+from cilf.console.jobs import Worker
+from cilf.console.service import Console
+from cilf.console.store import Store
 from cilf.errors import BadConfig, BadInput
 from cilf.serving import watch_state
+from cilf.serving.destinations import ConsoleWindows, Destination, FindingsFolders, make_transport
 from cilf.serving.watch import Pace, parse_duration, watch
 
 from ..points import write_points
+from .conftest import URL
 
 KILLED = 9
 
@@ -29,6 +37,7 @@ class Watching:
         self.model, self.folder = model, model.parent
         self.stream = self.folder / "stream"
         self.stream.mkdir()
+        self.destination: Destination = FindingsFolders(self.folder / "out", "stream")
         self.said: list[str] = []
         self.told: list[Mapping[str, Any]] = []
 
@@ -43,7 +52,7 @@ class Watching:
             return ""
 
         watch(
-            self.model, source or str(self.stream), self.folder / "out", self.folder / "state",
+            self.model, source or str(self.stream), self.destination, self.folder / "state",
             pace=pace, channels={"test": tell}, say=self.said.append, **options,
         )  # fmt: skip
 
@@ -64,7 +73,7 @@ def test_what_is_new_is_told_and_nothing_is_detected_twice(watching: Watching) -
     (told,) = watching.told
     findings = workflow.Findings.open(told["findings"])
     assert (told["window"], told["n_instances"], told["model_version"]) == (1, 70, 1)
-    assert told["n_novel"] == len(told["cluster_sizes"]) == len(findings.assignments.cluster_sizes)
+    assert told["n_novel"] == len(findings.assignments.cluster_sizes)
     assert told["n_novel"] >= 1
     watching.run()
     assert len(watching.windows()) == 1
@@ -261,3 +270,75 @@ def test_what_is_no_time_is_refused(text: str) -> None:
 def test_a_queue_smaller_than_a_window_is_refused(watching: Watching) -> None:
     with pytest.raises(BadConfig, match="--queue is 5, less than --at-least"):
         watching.run(pace={"queue": 5})
+
+
+class OwnConsole:
+    """A console without a network between, whose worker works whenever it is asked."""
+
+    def __init__(self, model: Path, folder: Path) -> None:
+        folder.mkdir()
+        self.store = Store(folder)
+        self.worker = Worker(self.store, model)
+        self.worker.publish_model()
+        self.client = TestClient(make_app(Console(self.store, model), Access()), base_url=URL)
+        self.n_uploads = 0
+
+    def send(self, path: str, body: bytes | None, content_type: str) -> Any:
+        while (job := self.store.claim_job()) is not None:
+            self.worker.do(job)
+        if body is None:
+            return self.client.get(path).json()
+        self.n_uploads += 1
+        answer = self.client.post(path, content=body, headers={"content-type": content_type})
+        assert answer.status_code == 201, answer.text
+        return answer.json()
+
+
+def test_windows_go_to_a_console(watching: Watching) -> None:
+    console = OwnConsole(watching.model, watching.folder / "store")
+    watching.destination = ConsoleWindows(URL, console.send, sleep=lambda seconds: None)
+    watching.write("a.csv", {"left": 20, "right": 20, "up": 30}, 1)
+    watching.run()
+    (told,) = watching.told
+    assert (told["findings"], told["n_instances"]) == (f"{URL}/windows/1", 70)
+    assert told["n_novel"] >= 1
+    (window,) = console.store.windows()
+    assert window.facts["n_clusters"] == told["n_novel"]
+    assert window.name == f"watch {told['id'].replace('-', ' ')}"
+    console.store.close()
+
+
+def test_a_window_that_a_console_has_is_not_sent_again(watching: Watching) -> None:
+    console = OwnConsole(watching.model, watching.folder / "store")
+    watching.write("a.csv", {"left": 20, "right": 20}, 1)
+
+    def die(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    watching.destination = ConsoleWindows(URL, lambda *a: refresh_late(console, *a), sleep=die)
+    with pytest.raises(KeyboardInterrupt):
+        watching.run()
+    watching.destination = ConsoleWindows(URL, console.send, sleep=lambda seconds: None)
+    watching.run()
+    assert console.n_uploads == 1
+    assert "window" not in "".join(watching.said[:-1])
+    console.store.close()
+
+
+def refresh_late(console: OwnConsole, path: str, body: bytes | None, content_type: str) -> Any:
+    """Send without letting the worker work."""
+    if body is None:
+        return console.client.get(path).json()
+    return console.send(path, body, content_type)
+
+
+def test_a_console_that_is_away_lets_windows_wait(watching: Watching) -> None:
+    watching.write("a.csv", {"left": 20}, 1)
+    watching.destination = ConsoleWindows(URL, make_transport("http://127.0.0.1:9", None))
+    watching.run()
+    assert "window 1 waits: http://127.0.0.1:9 cannot be reached" in watching.said[0]
+    watching.destination = FindingsFolders(watching.folder / "out", "stream")
+    watching.run()
+    assert [len(ids) for ids in watching.windows()] == [20]
+    with pytest.raises(BadConfig, match="give the address"):
+        make_transport("localhost:1", None)

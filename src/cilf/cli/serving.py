@@ -103,6 +103,13 @@ def watch(
     queue: Annotated[
         int, typer.Option(metavar="N", help="The number of instances that may wait at most.")
     ] = 10_000,
+    console: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="A console that gets the windows, in place of OUT; CILF_TOKEN is its token.",
+        ),
+    ] = None,
     webhook: Annotated[
         str | None,
         typer.Option(
@@ -120,7 +127,7 @@ def watch(
     encoder: Encoders = None,
 ) -> None:
     """Watch a stream, detect novel classes in its windows, and tell what is new."""
-    from cilf.serving import notifications
+    from cilf.serving import destinations, notifications
     from cilf.serving.watch import Pace, parse_duration
     from cilf.serving.watch import watch as watch_stream
 
@@ -135,8 +142,13 @@ def watch(
         channels["webhook"] = notifications.make_webhook(webhook, secret)
     if command is not None:
         channels["command"] = notifications.make_command(command)
+    token = os.environ.pop("CILF_TOKEN", None)
+    destination: destinations.Destination = destinations.FindingsFolders(out, source)
+    if console is not None:
+        send = destinations.make_transport(console, token)
+        destination = destinations.ConsoleWindows(console, send)
     watch_stream(
-        model, source, out, state or out / "state",
+        model, source, destination, state or out / "state",
         pace=Pace(parse_duration(every), at_least, queue, once), channels=channels,
         say=terminal.print_message,
     )  # fmt: skip

@@ -7,15 +7,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from cilf.errors import BadConfig, CilfError
+from cilf.serving.destinations import Destination
 from cilf.serving.live_model import LiveModel
 from cilf.serving.notifications import Notifier, Send
 from cilf.serving.sources import open_source
 from cilf.serving.watch_state import WatchState, open_state
-from cilf.workflow.detection import detect_read
-from cilf.workflow.findings import Findings
 
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -62,7 +60,7 @@ class Pace:
 def watch(
     model: Path,
     source: str,
-    out: Path,
+    destination: Destination,
     state: Path,
     *,
     pace: Pace,
@@ -76,7 +74,7 @@ def watch(
     Args:
         model: the model folder, whose current version detects.
         source: a folder, a pattern, a URL of fsspec, or "-" for lines of JSON.
-        out: the folder of the findings, one folder for each window.
+        destination: where windows are detected.
         state: the folder that keeps what was seen and what waits.
         pace: how often it is looked at, and how large windows are.
         channels: where notifications go, by name.
@@ -94,7 +92,7 @@ def watch(
             due = notifier.deliver(kept)
             was_full = opened.gather(kept, live.loaded, pace.every if due is None else due)
             live.refresh()
-            n_detected = _detect_windows(kept, live, out, source, pace.at_least, notifier, say)
+            n_detected = _detect_windows(kept, live, destination, pace.at_least, notifier, say)
             due = notifier.deliver(kept)
             if was_full and n_detected:
                 continue  # there is room again
@@ -109,8 +107,7 @@ def watch(
 def _detect_windows(
     state: WatchState,
     live: LiveModel,
-    out: Path,
-    source: str,
+    destination: Destination,
     at_least: int,
     notifier: Notifier,
     say: Callable[[str], None],
@@ -118,34 +115,16 @@ def _detect_windows(
     """Detect in each window that there is; returns how many there were."""
     n_detected = 0
     while (number := state.start_window(at_least)) is not None:
-        place = out / f"window-{number:04d}"
         try:
-            findings = detect_read(live.loaded, state.read_window(number), place, source=source)
+            found = destination.detect(number, state.id, state.read_window(number), live.loaded)
         except CilfError as error:
             say(f"window {number} waits: {error}")
             break
-        found = _describe(number, findings, live)
-        state.end_window(number, notifier.address(found) if found["n_novel"] else [])
+        body = {"id": f"{state.id}-{number:04d}", "window": number, **found}
+        state.end_window(number, notifier.address(body) if found["n_novel"] else [])
         say(
-            f"{place}: of {found['n_instances']} instances {found['n_novel_instances']} are in "
-            f"{found['n_novel']} novel clusters"
+            f"{found['findings']}: of {found['n_instances']} instances "
+            f"{found['n_novel_instances']} are in {found['n_novel']} novel clusters"
         )
         n_detected += 1
     return n_detected
-
-
-def _describe(number: int, findings: Findings, live: LiveModel) -> dict[str, Any]:
-    """What a notification says about a window."""
-    found = findings.assignments
-    return {
-        "id": str(findings.about["id"]),
-        "window": number,
-        "findings": str(findings.path.absolute()),
-        "n_instances": len(found.ids),
-        "n_novel": len(found.cluster_sizes),
-        "n_novel_instances": int((found.cluster >= 0).sum()),
-        "cluster_sizes": [int(size) for size in found.cluster_sizes],
-        "model_id": live.loaded.id,
-        "model_version": live.loaded.version,
-        "time": str(findings.about["time"]),
-    }

@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import json
 import sqlite3
+import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -28,7 +29,9 @@ from cilf.errors import BadInput
 from cilf.workflow.ledger import hash_instances
 
 FILE, LOCK = "watch.sqlite", "watch.lock"
+ID_LENGTH = 8
 SCHEMA = """
+CREATE TABLE IF NOT EXISTS about (only INTEGER PRIMARY KEY CHECK (only = 1), id TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS seen (content TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS shards (name TEXT PRIMARY KEY, stamp TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS queue (
@@ -68,6 +71,8 @@ class WatchState:
             self._db = sqlite3.connect(folder / FILE, isolation_level=None)
             self._db.execute("PRAGMA synchronous = FULL")
             self._db.executescript(SCHEMA)
+            name = uuid.uuid4().hex[:ID_LENGTH]
+            self._db.execute("INSERT OR IGNORE INTO about VALUES (1, ?)", (name,))
         except sqlite3.Error as error:
             raise BadInput(
                 f"the state in {folder} cannot be opened ({error}): name another with --state."
@@ -75,6 +80,11 @@ class WatchState:
 
     def close(self) -> None:
         self._db.close()
+
+    @property
+    def id(self) -> str:
+        """The name of the state, which tells its windows from those of another one."""
+        return str(self._db.execute("SELECT id FROM about").fetchone()[0])
 
     # ------------------------------------------------------------- taking in
 
