@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from cilf.console.gallery import encode_png
-from cilf.console.store import DONE, FAILED
 from cilf.data import Instances
 from cilf.errors import BadConfig, BadInput
 from cilf.workflow.detection import detect_read
@@ -28,6 +27,7 @@ TIMEOUT = 60.0  # seconds of a request
 LONGEST_DETECTION = 3600.0  # seconds
 POLL_SECONDS = 1.0
 ID = "id"  # the column of identities
+DONE, FAILED = "done", "failed"  # of a window, in the REST interface of a console
 
 Transport = Callable[[str, bytes | None, str], Any]  # path, body, its type -> the JSON answer
 
