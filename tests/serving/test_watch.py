@@ -103,15 +103,18 @@ def test_a_file_that_grows_brings_its_new_rows(watching: Watching) -> None:
     assert all("more-" in identity for identity in watching.windows()[1])
 
 
-def run_and_die(run: Callable[[], None], step: int) -> bool:
-    """Run in a process that dies before a step of its database; returns whether it did."""
+def run_and_die(run: Callable[[], None], statement: str, n: int) -> bool:
+    """Run in a process that dies before the ``n``-th statement of its database that starts so.
+
+    Returns whether it died.
+    """
     child = os.fork()
     if child == 0:
-        connect, left = sqlite3.connect, [step]
+        connect, left = sqlite3.connect, [n]
 
-        def count(_: str) -> None:
-            left[0] -= 1
-            if left[0] < 0:
+        def count(sql: str) -> None:
+            left[0] -= sql.startswith(statement)
+            if left[0] == 0:
                 os._exit(KILLED)
 
         def connect_and_count(*arguments: Any, **named: Any) -> sqlite3.Connection:
@@ -130,14 +133,31 @@ def run_and_die(run: Callable[[], None], step: int) -> bool:
     return code == KILLED
 
 
-@pytest.mark.parametrize("stride", [11, 23])
-def test_kills_neither_skip_nor_repeat_an_instance(watching: Watching, stride: int) -> None:
+STATEMENTS = {
+    "INSERT INTO seen": 3,
+    "INSERT INTO queue": 3,
+    "INSERT OR REPLACE INTO shards": 1,
+    "INSERT INTO windows": 1,
+    "UPDATE queue": 1,
+    "SELECT identity": 1,
+    "UPDATE windows": 1,
+    "DELETE FROM queue": 1,
+    "INSERT INTO outbox": 1,
+    "COMMIT": 1,
+    "": 40,
+}
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_kills_neither_skip_nor_repeat_an_instance(watching: Watching, statement: str) -> None:
     for shard in range(3):
-        watching.write(f"{shard}.csv", {"left": 4, "up": 4}, shard)
-    step, n_kills = 8, 0  # past the set-up of the database
-    while run_and_die(lambda: watching.run(pace={"at_least": 5, "queue": 10}), step):
-        step, n_kills = step + stride, n_kills + 1
-    assert n_kills > 2
+        watching.write(f"{shard}.csv", {"left": 2, "up": 6}, shard)
+    pace = {"at_least": 5, "queue": 10}
+    n_kills = sum(
+        run_and_die(lambda: watching.run(pace=pace), statement, n * STATEMENTS[statement])
+        for n in (1, 2)
+    )
+    assert n_kills > 0
     watching.run(pace={"at_least": 1})
     counts = Counter(identity for ids in watching.windows() for identity in ids)
     assert len(counts) == 24
