@@ -38,6 +38,7 @@ lint: $(DEV_STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/bandit -q -c pyproject.toml -r src benchmarks
 
 bench: $(DEV_STAMP)
 	$(BIN)/python benchmarks/training_loop.py

@@ -12,6 +12,9 @@ After a kill or an error the folder must hold the state before the command or af
 next command must work. After damage a command must refuse with one line, or do what it would have
 done. Whatever else happens is *lost* (state), *stuck* (time) or a *traceback*.
 
+People's answers in the console are tried too: a process that answers without end is killed at a
+random moment, and every answer that it acknowledged must be there afterwards.
+
     OMP_NUM_THREADS=1 python benchmarks/faults.py --points 1000
 """
 
@@ -29,8 +32,8 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -40,13 +43,24 @@ import numpy as np
 
 from cilf import workflow
 from cilf.benchmark import RunConfig
+from cilf.benchmark.bench import Bench as CellBench
 from cilf.benchmark.cell import run_cell
+from cilf.benchmark.engines.local import LocalEngine
+from cilf.benchmark.grid import GridCell
 from cilf.benchmark.provenance import provenance
+from cilf.console import updates, window_view
+from cilf.console.jobs import Worker
+from cilf.console.service import Console
+from cilf.console.store import DONE as JOB_DONE
+from cilf.console.store import Store
+from cilf.console.verbs import VERBS
 from cilf.core import notices
-from cilf.core.files import replace_file
+from cilf.core.files import make_folder, replace_file
 from cilf.core.types import WindowRecord
 from cilf.errors import CilfError
 from cilf.evaluate import RunFolder
+from cilf.learners import load
+from cilf.report.run import Run
 from cilf.workflow import Findings, ModelFolder
 
 RESULTS = Path(__file__).parent / "results" / "faults.json"
@@ -182,6 +196,11 @@ def write_points(path: Path, sizes: dict[str, int], seed: int, *, labelled: bool
     path.write_text("\n".join(lines) + "\n")
 
 
+def write_data(folder: Path) -> None:
+    write_points(folder / "known.csv", {"left": 30, "right": 30}, 0, labelled=True)
+    write_points(folder / "new.csv", {"left": 20, "right": 20, "up": 20}, 1, labelled=False)
+
+
 def fit() -> None:
     workflow.fit("known.csv", "model", learner="iforest", parameters=FOREST)
 
@@ -201,12 +220,113 @@ def rollback() -> None:
     ModelFolder.open("model").rollback(1)
 
 
-def run() -> None:
-    config = RunConfig.of(
-        learner="iforest", data="digits", scenario="multiple", seed=0, parameters=FOREST,
+def rename() -> None:
+    workflow.rename("model", "left", "west")
+
+
+def merge() -> None:
+    workflow.merge("model", "left", "up")
+
+
+def forget() -> None:
+    workflow.forget("model", "up")
+
+
+def rebuild() -> None:
+    workflow.rebuild("model")
+
+
+def split() -> None:
+    workflow.split_cluster("found", 1)
+
+
+def merge_clusters() -> None:
+    workflow.merge_clusters("found", [1, 2])
+
+
+def predict() -> None:
+    workflow.predict("model", "new.csv").write(Path("labels.csv"))
+
+
+def write_old_labels() -> None:
+    Path("labels.csv").write_text("identity,label\n")
+
+
+def configure(seed: int) -> RunConfig:
+    return RunConfig.of(
+        learner="iforest", data="digits", scenario="multiple", seed=seed, parameters=FOREST,
         stream={"n_windows": 2},
     )  # fmt: skip
-    list(run_cell(config, "run", resume=True))
+
+
+def run() -> None:
+    list(run_cell(configure(0), "run", resume=True))
+
+
+def bench() -> None:
+    """Run two cells with one worker process."""
+    opened = CellBench.of_cells([GridCell.of(configure(seed)) for seed in (0, 1)], "bench")
+    list(opened.run(LocalEngine(1)))
+
+
+@contextmanager
+def open_console() -> Iterator[tuple[Console, Worker]]:
+    """A console and its worker in this process."""
+    make_folder(Path("store"))
+    store, model = Store(Path("store")), Path("model")
+    worker = Worker(store, model)
+    worker.publish_model()
+    try:
+        yield Console(store, model), worker
+    finally:
+        store.close()
+
+
+def work_off(console: Console, worker: Worker) -> None:
+    """Do the jobs that wait, as a worker that is started again."""
+    console.store.requeue()
+    while (job := console.store.claim_job()) is not None:
+        worker.do(job)
+
+
+def queue_window() -> None:
+    with open_console() as (console, _):
+        console.add_window("new.csv")
+
+
+def queue_update() -> None:
+    work()
+    with open_console() as (console, _):
+        members = console.open(1).state.clusters
+        body = VERBS["name"].body(clusters=[number + 1 for number in members], name="up")
+        console.act(1, "name", body)
+        updates.start_update(console, 1, force=True)
+
+
+def work() -> None:
+    with open_console() as (console, worker):
+        work_off(console, worker)
+
+
+def look_at_window() -> Any:
+    """What the console shows of its window, once its jobs are done. A failed one is repeated."""
+    with open_console() as (console, worker):
+        work_off(console, worker)
+        if console.window(1).status != JOB_DONE:
+            console.detect_again(1)
+            work_off(console, worker)
+        return window_view.list_clusters(console, 1)
+
+
+def look_at_updates() -> Any:
+    """The model of the console, once its jobs are done. A failed update is repeated."""
+    with open_console() as (console, worker):
+        work_off(console, worker)
+        if not console.store.updates():
+            updates.start_update(console, 1, force=True)
+            work_off(console, worker)
+        n_updates = len(console.store.updates())
+    return [look_at_model(), n_updates]
 
 
 def look_at_model() -> Any:
@@ -214,6 +334,7 @@ def look_at_model() -> Any:
     if not ModelFolder("model").exists():
         return None
     model = ModelFolder.open("model")
+    model.verify()
     predicted = workflow.predict("model", "new.csv")
     return [model.current, model.learner().classes_.tolist(), predicted.labels.tolist()]
 
@@ -222,6 +343,18 @@ def look_at_findings(out: str = "found") -> Any:
     if not Path(out).exists():
         return None
     return Findings.open(out).assignments.cluster.tolist()
+
+
+def look_at_labels() -> Any:
+    path = Path("labels.csv")
+    return path.read_text() if path.exists() else None
+
+
+def look_at_bench() -> Any:
+    """The records of the finished cells, whatever happened before they were resumed."""
+    bench()
+    folders = sorted(Path("bench/cells").iterdir())
+    return [[_untimed(r) for r in RunFolder.open(folder).read_records()] for folder in folders]
 
 
 def look_at_run() -> Any:
@@ -242,6 +375,8 @@ class Command:
     look: Callable[[], Any]
     before: tuple[Callable[[], None], ...] = ()
     next: Callable[[], Any] | None = None  # a command that must work whatever the state is
+    finishes: bool = False  # whether ``look`` does what the command did not
+    share: float = 1.0  # of the points; less for a command that takes long
 
 
 COMMANDS = {
@@ -253,7 +388,20 @@ COMMANDS = {
     ),
     "update": Command(update, look_at_model, (fit, detect)),
     "rollback": Command(rollback, look_at_model, (fit, detect, update)),
-    "run": Command(run, look_at_run),
+    "rename": Command(rename, look_at_model, (fit, detect, update)),
+    "merge": Command(merge, look_at_model, (fit, detect, update)),
+    "forget": Command(forget, look_at_model, (fit, detect, update)),
+    "rebuild": Command(rebuild, look_at_model, (fit, detect, update), next=rebuild),
+    "split": Command(split, look_at_findings, (fit, detect), next=split),
+    "merge-clusters": Command(merge_clusters, look_at_findings, (fit, detect, split)),
+    "predict --out": Command(predict, look_at_labels, (fit,)),
+    "predict --overwrite": Command(predict, look_at_labels, (fit, write_old_labels)),
+    "run": Command(run, look_at_run, finishes=True),
+    "bench": Command(bench, look_at_bench, finishes=True, share=0.15),
+    "worker, detect": Command(work, look_at_window, (fit, queue_window), finishes=True),
+    "worker, update": Command(
+        work, look_at_updates, (fit, queue_window, queue_update), finishes=True
+    ),
 }  # fmt: skip
 
 
@@ -273,20 +421,21 @@ class Tally:
         said = "" if outcome is None else str(outcome.answer)[-600:]
         where = {"lost": self.lost, "stuck": self.stuck, "traceback": self.tracebacks}[problem]
         where.append(f"{name}, {fault}: {said}")
+        print(f"{problem}: {name}, {fault}", file=sys.stderr, flush=True)
 
 
 class Bench:
     """Folders with the state before each command, of which every point gets a copy."""
 
     def __init__(self, root: Path, seed: int) -> None:
-        self.root, self.rng = root, random.Random(seed)
+        self.root, self.rng = root, random.Random(seed)  # nosec B311  # no secret
         self.tally = Tally()
+        self.n_answers = 0  # that were acknowledged
 
     def prepare(self, command: Command) -> Path:
         """A new folder in the state before the command."""
         folder = Path(tempfile.mkdtemp(dir=self.root))
-        write_points(folder / "known.csv", {"left": 30, "right": 30}, 0, labelled=True)
-        write_points(folder / "new.csv", {"left": 20, "right": 20, "up": 20}, 1, labelled=False)
+        write_data(folder)
         for earlier in command.before:
             self._do(folder, earlier)
         return folder
@@ -309,7 +458,7 @@ class Bench:
     def break_off(self, name: str, command: Command, n_points: int) -> None:
         """Kill a command, or tell it that the disk is full, at places spread over all of them."""
         start = self.prepare(command)
-        before = self._do(start, command.look) if command.look is not look_at_run else None
+        before = None if command.finishes else self._do(start, command.look)
         whole = self.copy(start)
         began = time.monotonic()
         self._do(whole, command.work)
@@ -352,6 +501,9 @@ class Bench:
             self.tally.add(name, title, "traceback", looked)
         elif looked.code != DONE or looked.answer not in states:
             self.tally.add(name, title, "lost", looked)
+        elif command.finishes:
+            if looked.answer != states[1]:
+                self.tally.add(name, title, "lost", looked)
         elif looked.answer != states[1] or command.next is not None:
             again = self.try_out(folder, command.next or command.work)
             if again.code != DONE:
@@ -362,31 +514,61 @@ class Bench:
         shutil.copytree(folder, target, dirs_exist_ok=True)
         return target
 
+    # ------------------------------------------------------------- answers
+
+    def lose_no_answers(self, n_points: int) -> None:
+        """Kill a process that answers at random moments, and compare what it acknowledged."""
+        start = self.prepare(Command(work, look_at_answers, (fit, queue_window, work)))
+        for number in range(n_points):
+            folder = self.copy(start)
+            reading, writing = os.pipe()
+            seconds = self.rng.uniform(0.05, 0.6)
+            endless = partial(answer_without_end, writing, number)
+            self.try_out(folder, endless, seconds=seconds)
+            os.close(writing)
+            with os.fdopen(reading, "rb") as pipe:
+                told = [line.split() for line in pipe.read().decode().splitlines()]
+            self._judge_answers(f"killed after {seconds:.3f} s", folder, told)
+            shutil.rmtree(folder)
+        shutil.rmtree(start)
+
+    def _judge_answers(self, title: str, folder: Path, told: list[list[str]]) -> None:
+        self.tally.points += 1
+        self.n_answers += len(told)
+        looked = self.try_out(folder, look_at_answers)
+        if looked.code == BROKEN:
+            self.tally.add("answers", title, "traceback", looked)
+        elif looked.code != DONE:
+            self.tally.add("answers", title, "stuck" if looked.is_stuck else "lost", looked)
+        else:
+            kept = [[str(seq), verb] for seq, verb in looked.answer[0]]
+            if kept[: len(told)] != told or len(kept) > len(told) + 1:
+                self.tally.add("answers", title, "lost", looked)
+
     # ------------------------------------------------------------- damage
 
     def damage(self, n_points: int) -> None:
-        """Change files of a model and of findings, and use them."""
-        start = self.prepare(Command(fit, look_at_model, (fit, detect, update)))
-        readers = {"model": read_everything, "found": read_findings}
-        expected = {name: self._do(start, reader) for name, reader in readers.items()}
+        """Change files of a model, of findings, of a run and of a window, and use them."""
+        start = self.prepare(Command(fit, look_at_model, DAMAGED))
+        expected = {name: self._do(start, reader) for name, reader in READERS.items()}
         files = [
             path.relative_to(start)
-            for name in readers
+            for name in READERS
             for path in sorted((start / name).rglob("*"))
-            if path.is_file() and path.name != "lock"
+            if path.is_file() and path.name not in UNREAD
         ]
         for _ in range(n_points):
             folder, file = self.copy(start), self.rng.choice(files)
             how = self._change(folder / file)
-            name = file.parts[0]
-            outcome = self.try_out(folder, readers[name])
+            name = next(name for name in READERS if file.is_relative_to(name))
+            outcome = self.try_out(folder, READERS[name])
             self.tally.points += 1
             title = f"{file} {how}"
             if outcome.is_stuck:
                 self.tally.add("damage", title, "stuck", outcome)
             elif outcome.code == BROKEN:
                 self.tally.add("damage", title, "traceback", outcome)
-            elif outcome.code == DONE and outcome.answer != expected[name]:
+            elif outcome.code == DONE and outcome.answer != expected[name] and is_covered(file):
                 self.tally.add("damage", title, "lost", outcome)
             shutil.rmtree(folder)
         shutil.rmtree(start)
@@ -449,7 +631,9 @@ def _walk(value: Any) -> Iterator[tuple[Any, Any]]:
 
 def read_everything() -> Any:
     """What the commands that read a model say of it."""
+    ModelFolder.open("model").verify()
     about = workflow.describe("model").to_json()
+    del about["bytes"]  # which people's own files beside ours may change
     predicted = workflow.predict("model", "new.csv")
     labels = {str(n): ModelFolder.open("model").labels(n) for n in (1, 2)}
     return [about, predicted.labels.tolist(), predicted.novelty_p.tolist(), labels]
@@ -467,37 +651,140 @@ def read_findings() -> Any:
     return [ids, found.cluster.tolist(), X.tolist(), read, findings.about]
 
 
+def read_tables() -> Any:
+    """What the commands that read people's names say of them."""
+    with suppress(CilfError):  # none are named
+        workflow.read_labels("found")
+    return None
+
+
+def read_run() -> Any:
+    """What a report would read of a run."""
+    run = Run.read(RunFolder.open("run"))
+    for record in run.records:
+        run.snapshot(record.window)
+    for checkpoint in run.folder.checkpoint.iterdir():
+        load(checkpoint)
+    return [run.about, [str(_untimed(record)) for record in run.records]]
+
+
+def read_window() -> Any:
+    """What the console shows of a window."""
+    with open_console() as (console, _):
+        gallery = console.open(1).gallery
+        shown = window_view.describe_instances(console, 1, list(range(len(gallery.ids))))
+        thumbs = [len(gallery.thumb(row)) for row in range(len(gallery.ids))]
+        return [str(shown), gallery.embedding.sum().item(), gallery.places.tolist(), thumbs]
+
+
+DAMAGED = (fit, detect, update, run, queue_window, work)  # what makes the files to be changed
+READERS = {
+    "model": read_everything, "found": read_findings, "run": read_run,
+    "store/windows/1": read_window,
+}  # fmt: skip
+UNREAD = frozenset({"lock", "log.txt", "index.html"})  # nothing reads these but people
+UNCOVERED = frozenset({"embedding.npy", "thumbs.bin", "thumbs.npy", "view.npz", "form.json"})
+
+
+def is_covered(file: Path) -> bool:
+    """Whether a change of a file must not change an answer. A console's window has no checksums."""
+    return file.name not in UNCOVERED
+
+
+# ----------------------------------------------------------------- answers in the console
+
+
+def answer_without_end(writing: int, seed: int) -> None:
+    """Use verbs on the window, and write the number of each event once it is acknowledged."""
+    rng = random.Random(seed)  # nosec B311  # no secret
+    with open_console() as (console, _):
+        while True:
+            rows = rng.sample(range(len(console.open(1).gallery.ids)), 3)
+            name = rng.choice(("one", "two", "three"))
+            verb, body = "label", {"rows": rows, "name": name}
+            if rng.random() < 0.2:
+                verb, body = "undo", {}
+            try:
+                done = (
+                    console.undo(1)
+                    if verb == "undo"
+                    else console.act(1, verb, VERBS[verb].body(**body))
+                )
+            except CilfError:  # nothing to undo
+                continue
+            os.write(writing, f"{done.seq} {done.verb}\n".encode())
+
+
+def look_at_answers() -> Any:
+    """The events of the window, and the labels that they lead to in a new console."""
+    with open_console() as (console, _):
+        opened = console.open(1)
+        labels = {str(row): key for row, key in sorted(opened.labels.items())}
+        return [[[event.seq, event.verb] for event in opened.events], labels]
+
+
 # ----------------------------------------------------------------- all of it
 
 
-def measure(n_kills: int, n_changes: int, seed: int) -> dict[str, Any]:
-    """Try all commands; returns the counts and what went wrong."""
-    with tempfile.TemporaryDirectory() as root:
+def measure(n_kills: int, n_changes: int, seed: int, names: Collection[str] = ()) -> dict[str, Any]:
+    """Try the commands of these names, or all. Returns the counts and what went wrong."""
+    chosen = {name: command for name, command in COMMANDS.items() if name in (names or COMMANDS)}
+    shares = sum(command.share for command in chosen.values()) + 1  # one for the answers
+    with tempfile.TemporaryDirectory() as root, logging_disabled():
         bench = Bench(Path(root), seed)
+        warm_up(Path(root))
         counts: Counter[str] = Counter()
-        for name, command in COMMANDS.items():
+        for name, command in chosen.items():
             already = bench.tally.points
-            bench.break_off(name, command, n_kills // len(COMMANDS))
+            bench.break_off(name, command, round(n_kills * command.share / shares))
             counts[name] = bench.tally.points - already
             print(f"{name}: {counts[name]} points", file=sys.stderr, flush=True)
+        counts["answers in the console"] = round(n_kills / shares)
+        bench.lose_no_answers(counts["answers in the console"])
         bench.damage(n_changes)
         counts["damaged files"] = n_changes
     tally = bench.tally
     return {
-        "points": dict(counts), "lost": tally.lost, "stuck": tally.stuck,
-        "tracebacks": tally.tracebacks, "seed": seed,
+        "points": dict(counts), "acknowledged_answers": bench.n_answers, "lost": tally.lost,
+        "stuck": tally.stuck, "tracebacks": tally.tracebacks, "seed": seed,
     }  # fmt: skip
+
+
+@contextmanager
+def logging_disabled() -> Iterator[None]:
+    """Keep the notices of commands from the terminal."""
+    before, notices.LOGGER.disabled = notices.LOGGER.disabled, True
+    try:
+        yield
+    finally:
+        notices.LOGGER.disabled = before
+
+
+def warm_up(root: Path) -> None:
+    """Import in this process what commands import, so that each fork need not do it again."""
+    folder, here = Path(tempfile.mkdtemp(dir=root)), Path.cwd()
+    write_data(folder)
+    os.chdir(folder)
+    try:
+        for command in DAMAGED:
+            command()
+        for reader in READERS.values():
+            reader()
+    finally:
+        os.chdir(here)
+        shutil.rmtree(folder)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--points", type=int, default=1000)
     parser.add_argument("--changes", type=int, default=2000)
+    parser.add_argument("--only", action="append", default=[], choices=COMMANDS)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     began = time.monotonic()
-    result = measure(options.points, options.changes, options.seed) | provenance()
+    result = measure(options.points, options.changes, options.seed, options.only) | provenance()
     result["seconds"] = round(time.monotonic() - began)
     replace_file(options.out, (json.dumps(result, indent=1) + "\n").encode())
     for problem in ("lost", "stuck", "tracebacks"):

@@ -41,9 +41,9 @@ class Server:
         self.process.send_signal(signal.SIGKILL)
         self._wait()
 
-    def stop(self) -> int:
+    def stop(self, number: signal.Signals = signal.SIGINT) -> int:
         assert self.process is not None
-        self.process.send_signal(signal.SIGINT)
+        self.process.send_signal(number)
         return self._wait()
 
     def _wait(self) -> int:

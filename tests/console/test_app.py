@@ -7,6 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from cilf.console.store import Store
+from cilf.console.store_problems import OTHER_SCHEMA
 
 from .conftest import (
     COWS,
@@ -18,7 +19,7 @@ def test_a_store_that_is_gone_is_one_line(client: TestClient, store: Store) -> N
         connection.exec_driver_sql("DROP TABLE events")
     answer = client.post("/api/windows/1/name", json={"clusters": [COWS], "name": "cow"})
     assert answer.status_code == 503
-    assert "nothing was changed" in answer.json()["detail"]
+    assert answer.json()["detail"] == OTHER_SCHEMA
 
 
 @pytest.mark.parametrize(

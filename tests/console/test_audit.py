@@ -43,6 +43,7 @@ def test_cells_are_not_formulas(client: TestClient) -> None:
     headers = {"X-Person": "%3DHYPERLINK(1)"}
     client.put("/api/windows/1/budget", json={"budget": 3}, headers=headers)
     assert read_log(client)[0]["person"] == "'=HYPERLINK(1)"
+    assert b",=HYPERLINK(1)," in client.get("/api/audit?raw=true").content
 
 
 def test_log_ins_are_logged(console: Console) -> None:

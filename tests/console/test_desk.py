@@ -291,6 +291,7 @@ def test_several_people_label(page: Any) -> None:
     desk.press("e")
     page.wait_for_selector("#review .thumb")
     assert "cow" not in page.inner_text("#review")
+    page.fill("#person", "Bob")
     page.click("#review .thumb")
     version = desk.version()
     page.click("#review [data-verb=opinion]")

@@ -21,7 +21,7 @@ from cilf.console.guard import Access
 from cilf.console.jobs import Worker
 from cilf.console.log import LOGGER, WORKER, open_log
 from cilf.console.service import Console
-from cilf.console.store import Job, Store
+from cilf.console.store import DONE, Job, Store
 from cilf.errors import BadInput
 from cilf.workflow.versions import ModelFolder
 
@@ -72,6 +72,27 @@ def desk(tmp_path: Path) -> Desk:
     parameters = {"contamination": 0.05, "n_estimators": 30}
     workflow.fit(str(known), tmp_path / "model", learner="iforest", parameters=parameters)
     return Desk(tmp_path)
+
+
+def test_a_store_that_was_moved_detects_again(tmp_path: Path) -> None:
+    upload = tmp_path / "old" / "uploads" / "abc" / "new.csv"
+    upload.parent.mkdir(parents=True)
+    known = write_points(tmp_path / "known.csv", {"left": 60, "right": 60}, 0, labelled=True)
+    parameters = {"contamination": 0.05, "n_estimators": 30}
+    workflow.fit(str(known), tmp_path / "old" / "model", learner="iforest", parameters=parameters)
+    write_points(upload, {"left": 20, "up": 20}, 1)
+    desk = Desk(tmp_path / "old")
+    desk.console.add_upload(upload, "upload")
+    assert desk.console.window(1).source == str(upload)
+    assert desk.work().status == DONE
+    desk.store.close()
+    (tmp_path / "old").rename(tmp_path / "new")
+    again = Desk(tmp_path / "new")
+    again.console.detect_again(1)
+    done = again.work()
+    assert (done.status, done.problem) == (DONE, None)
+    assert again.console.window(1).source == str(tmp_path / "new" / "uploads" / "abc" / "new.csv")
+    again.store.close()
 
 
 def test_a_model_is_fitted(tmp_path: Path) -> None:
@@ -219,6 +240,28 @@ def test_an_update_that_was_killed_after_the_version_was_written(
     assert done.status == "done", done.problem
     assert done.result is not None
     assert done.result["version"] == ModelFolder(desk.model).current == 2
+    desk.store.close()
+
+
+def test_an_update_whose_last_sync_failed_is_an_update(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = write_points(tmp_path / "new.csv", {"left": 20, "right": 20, "up": 40}, 1)
+    window = desk.console.add_window(str(new)).id
+    desk.work()
+    desk.name_clusters(window)
+    updates.start_update(desk.console, window)
+    real = workflow.update
+
+    def update_and_fail(*given: object, **options: object) -> None:
+        real(*given, **options)  # type: ignore[arg-type]
+        raise BadInput("cannot write to model (No space left on device): make room.")
+
+    monkeypatch.setattr(workflow, "update", update_and_fail)
+    done = desk.work()
+    assert done.status == "done", done.problem
+    assert [update.version for update in desk.store.updates()] == [2]
+    assert ModelFolder(desk.model).current == 2
     desk.store.close()
 
 

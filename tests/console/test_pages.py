@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,11 +13,13 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
+from cilf.console import updates
 from cilf.console.gallery import encode_png
 from cilf.console.pages import ACTIONS, MOVES
 from cilf.console.service import Console
-from cilf.console.store import Store
+from cilf.console.store import DONE, Store
 from cilf.data import load_dataset
+from cilf.workflow.comparison import Score
 
 from .browsing import OVERFLOW, Desk, find_barriers, find_nameless, open_page, take_shot
 from .conftest import (
@@ -39,6 +43,39 @@ def test_pages(client: TestClient) -> None:
     assert "http" not in client.get("/static/console.js").text
     for section in ("clusters", "known", "queries", "history", "update", "members?cluster=1"):
         assert client.get(f"/windows/1/section/{section}").status_code == 200, section
+
+
+def test_the_table_of_an_update_has_the_bounds_of_each_accuracy(
+    client: TestClient, console: Console
+) -> None:
+    post(client, "name", clusters=[COWS], name="cow")
+    job = updates.start_update(console, 1)
+    scores = {"held_out": Score(20, 0.9, 1.0), "memory": Score(40, 1.0, 1.0)}
+    new = {"held_out": Score(0, math.nan, math.nan), "memory": Score(6, math.nan, 1.0)}
+    rows = {"cat": scores, "cow": new}
+    classes = [
+        {"label": label} | {kind: score.to_json() for kind, score in kinds.items()}
+        for label, kinds in rows.items()
+    ]
+    outcome = {"refused": False, "version": 2, "n_labels": 12, "classes": classes}
+    console.store.change_job(job, status=DONE, result=outcome)
+    text = " ".join(re.sub(r"<[^>]+>", " ", client.get("/windows/1/section/update").text).split())
+    assert "cat 20 90 % 74-97 % 100 % 88-100 % 40 100 % 100 %" in text
+    assert "cow 0 - - 6 - 100 %" in text
+
+
+def test_the_table_of_a_fit_has_the_bounds_of_each_accuracy(
+    client: TestClient, console: Console
+) -> None:
+    fitted = {
+        "version": 1,
+        "accuracy": 0.95,
+        "classes": {"cat": {"n": 20, "accuracy": 0.9}, "dog": {"n": 20, "accuracy": 1.0}},
+        "confusion": {"cat": {"cat": 18, "dog": 2}, "dog": {"dog": 20}},
+    }
+    console.store.change_job(console.store.add_job("fit"), status=DONE, result=fitted)
+    text = " ".join(re.sub(r"<[^>]+>", " ", client.get("/").text).split())
+    assert "Class Test Accuracy cat dog cat 20 90 % 74-97 % 18 2 dog 20 100 % 88-100 %" in text
 
 
 def test_the_keys_of_the_page_are_in_the_docs() -> None:
@@ -223,6 +260,10 @@ def test_from_digits_to_an_updated_model(browser: Any, digits: Path, server: Ser
     page.keyboard.press("u")
     page.wait_for_selector(f"h2:text-is('{label}')")
     page.wait_for_load_state("load")
+    page.once("dialog", lambda dialog: dialog.dismiss())
+    page.click("button[aria-label='Roll back to version 1']")
+    assert httpx.get(server.url + "/api/jobs?active=true").json() == []
+    page.once("dialog", lambda dialog: dialog.accept())
     page.click("button[aria-label='Roll back to version 1']")
     page.wait_for_selector("text=not in the model yet")
     told = httpx.get(server.url + "/api/model").json()

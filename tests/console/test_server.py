@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import signal
 import socket
+import sqlite3
 import subprocess
 import threading
 from pathlib import Path
@@ -14,7 +16,7 @@ import pytest
 from cilf.console import window_view
 from cilf.console.server import readable_roots, serve
 from cilf.console.service import Console
-from cilf.console.store import Store
+from cilf.console.store import FILE, Store
 from cilf.errors import BadConfig
 
 from .conftest import (
@@ -104,6 +106,26 @@ def test_a_kill_loses_no_label(tmp_path: Path) -> None:
         n_acknowledged, expected = store.last_seq(window), kept
         store.close()
     assert n_acknowledged > ROUNDS
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_ordinary_end_leaves_everything_in_one_file(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    store = Store(tmp_path)
+    put_model(store)
+    window = put_window(Console(store, tmp_path / "model"))
+    store.close()
+    with serving(tmp_path) as server:
+        body = {"rows": [30], "name": "cow"}
+        answer = httpx.post(f"{server.url}/api/windows/{window}/label", json=body, timeout=120)
+        assert answer.status_code == 200
+        assert server.stop(number) in (0, 130)
+    assert not (tmp_path / f"{FILE}-wal").exists()
+    with sqlite3.connect(tmp_path / FILE) as connection:
+        assert connection.execute("SELECT verb FROM events WHERE stream = 1").fetchall() == [
+            ("label",)
+        ]
 
 
 def test_one_console_for_each_store(tmp_path: Path) -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import random
+import shutil
+import sqlite3
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy.exc import IntegrityError
 
 from cilf.console import window_view
 from cilf.console.service import Conflict, Console
 from cilf.console.state import Patch
-from cilf.console.store import CLASSES, Event, SeqTaken, Store, now
+from cilf.console.store import CLASSES, FILE, FORMAT, Event, SeqTaken, Store, _tables, now
 from cilf.errors import BadConfig
 
 from .conftest import (
@@ -24,7 +27,7 @@ from .servers import missing_postgres, postgres
 
 
 @pytest.fixture(scope="module")
-def _postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres_url() -> Iterator[str]:
     pytest.importorskip("psycopg")
     reason = missing_postgres()
     if reason is not None:
@@ -40,13 +43,11 @@ def _postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(params=["sqlite", "postgresql"])
 def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """An empty store of either kind."""
-    url = request.getfixturevalue("_postgres") if request.param == "postgresql" else None
+    url = request.getfixturevalue("postgres_url") if request.param == "postgresql" else None
     store = Store(tmp_path, url)
     put_model(store)
     yield store
     if url is not None:
-        from cilf.console.store import _tables
-
         _tables.drop_all(store.engine)
     store.close()
 
@@ -138,10 +139,66 @@ def test_databases_that_cannot_be_used(tmp_path: Path, url: str) -> None:
         Store(tmp_path, url)
 
 
-def test_a_store_of_an_older_format_is_refused(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    store.add_window("first", "nowhere", budget=1)
-    store.put_fact("format", 1)
+FOREIGN = {FORMAT - 1: "an older cilf, so start a new store", FORMAT + 1: "a newer cilf, so update"}
+
+
+@pytest.mark.parametrize("format", FOREIGN)
+def test_a_file_of_another_format_is_refused_and_not_touched(tmp_path: Path, format: int) -> None:
+    with sqlite3.connect(tmp_path / FILE) as connection:
+        connection.execute(f"PRAGMA user_version = {format}")
+    with pytest.raises(BadConfig, match=f"has format {format}.*{FOREIGN[format]}"):
+        Store(tmp_path)
+    with sqlite3.connect(tmp_path / FILE) as connection:
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == []
+
+
+@pytest.mark.parametrize("format", FOREIGN)
+def test_a_database_of_another_format_is_refused(
+    postgres_url: str, tmp_path: Path, format: int
+) -> None:
+    store = Store(tmp_path, postgres_url)
+    store.put_fact("format", format)
+    with pytest.raises(BadConfig, match=f"has format {format}.*{FOREIGN[format]}"):
+        Store(tmp_path, postgres_url)
+    _tables.drop_all(store.engine)
     store.close()
-    with pytest.raises(BadConfig, match="has an older format"):
+
+
+def test_a_file_knows_its_format(tmp_path: Path) -> None:
+    Store(tmp_path).close()
+    with sqlite3.connect(tmp_path / FILE) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (FORMAT,)
+        connection.execute("PRAGMA user_version = 0")  # as an earlier cilf wrote it
+    store = Store(tmp_path)
+    store.close()
+    with sqlite3.connect(tmp_path / FILE) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (FORMAT,)
+
+
+def test_only_a_taken_number_is_a_conflict(kept: Store) -> None:
+    with pytest.raises(IntegrityError):
+        kept.append(Event(CLASSES, 1, "rename", {}, {}, None, now()))  # type: ignore[arg-type]
+    assert kept.events(CLASSES) == []
+    assert kept.audit() == []
+
+
+def test_a_closed_store_is_one_file(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    reader = Store(tmp_path)  # as another process that was killed, and so never closed it
+    reader.events(CLASSES)
+    event = Event(CLASSES, 1, "rename", {}, {"names": {}}, "ann", now())
+    store.append(event)
+    store.close()
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    shutil.copy(tmp_path / FILE, alone / FILE)
+    copy = Store(alone)
+    assert copy.events(CLASSES) == [event]
+    copy.close()
+    reader.close()
+
+
+def test_a_damaged_file_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_bytes(b"no database at all" * 1000)
+    with pytest.raises(BadConfig, match=r"file is not a database.*Restore a backup"):
         Store(tmp_path)

@@ -52,6 +52,23 @@ def test_long_and_odd_names(client: TestClient, store: Store) -> None:
     assert all(len(name.encode()) < 255 for name in kept(store))
 
 
+def test_more_files_than_forms_usually_have(client: TestClient, store: Store) -> None:
+    content = picture()
+    answer = upload(client, *((f"{number}.png", content) for number in range(1200)))
+    assert answer.status_code == 201, answer.text
+    assert len(kept(store)) == 1200
+
+
+def test_more_files_than_an_upload_may_have(
+    client: TestClient, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(uploads, "MAX_FILES", 3)
+    answer = upload(client, *((f"{number}.png", picture()) for number in range(4)))
+    assert answer.status_code == 413
+    assert "4 are more than 3" in answer.json()["detail"]
+    assert kept(store) == set()
+
+
 def test_many_files_of_one_name(client: TestClient, store: Store) -> None:
     packed_files = packed({f"{i}/a.png": picture() for i in range(300)})
     assert upload(client, ("some.zip", packed_files)).status_code == 201

@@ -122,7 +122,7 @@ def test_the_history_of_an_instance(console: Console) -> None:
 
 
 def test_second_opinions_agree_or_not(console: Console) -> None:
-    act(console, 1, "name", clusters=[COWS], name="cow")
+    act(console, 1, "name", clusters=[COWS], name="cow", person="Ann")
     act(console, 1, "review", rows=[0, 30, 31, 45])
     told = window_view.summarize_opinions(console, 1)
     assert (told["waiting"], told["n_given"]) == ([0, 30, 31, 45], 0)
@@ -139,6 +139,24 @@ def test_second_opinions_agree_or_not(console: Console) -> None:
     assert window_view.summarize_opinions(console, 1)["waiting"] == [45]
     with pytest.raises(BadInput, match="asked for already"):
         act(console, 1, "review", rows=[30, 31])
+
+
+def test_a_second_opinion_on_one_s_own_label_is_no_agreement(console: Console) -> None:
+    act(console, 1, "name", clusters=[COWS], name="cow", person="Ann")
+    act(console, 1, "label", rows=[31], name="calf", person="Bob")
+    act(console, 1, "label", rows=[32], name="calf", person="Bob")
+    console.undo(1, person="Cleo")
+    act(console, 1, "opinion", rows=[30, 32], name="cow", person="Ann")  # hers, both of them
+    act(console, 1, "opinion", rows=[31], name="calf", person="Ann")  # his
+    act(console, 1, "opinion", rows=[0], name="cat", person="Ann")  # the model's
+    told = window_view.summarize_opinions(console, 1)
+    assert (told["n_given"], told["n_agreeing"], told["n_own"]) == (2, 2, 2)
+    act(console, 1, "opinion", rows=[31], name="cow", person="Bob")
+    told = window_view.summarize_opinions(console, 1)
+    assert (told["n_given"], told["n_own"], told["disagreements"]) == (1, 3, [])
+    act(console, 1, "merge", clusters=[HENS, COWS], person="Cleo")  # she names the hens so
+    told = window_view.summarize_opinions(console, 1)
+    assert (told["n_given"], told["n_own"]) == (3, 1)
 
 
 def test_clusters_are_assigned_to_people(console: Console) -> None:

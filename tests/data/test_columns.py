@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from cilf.core.notices import forget
-from cilf.data.columns import Roles, Table, choose_roles
+from cilf.data.columns import Feature, Roles, Table, choose_roles
 from cilf.data.options import Options
 from cilf.data.table_files import describe_features
 from cilf.errors import BadConfig, BadInput
@@ -251,3 +251,11 @@ def test_kinds_by_arrow_type() -> None:
         "when": "other",
         "empty": "other",
     }
+
+
+def test_very_many_columns_of_numbers() -> None:
+    """It takes minutes if each name is compared with each other."""
+    names = tuple(f"column {number}" for number in range(100_000))
+    features = {"y": Feature("text")} | dict.fromkeys(names, Feature("number"))
+    wide = Table("wide.csv", 1, features, lambda columns: iter(()), None, {})
+    assert choose_roles(wide, Options(), labelled=True).content == names

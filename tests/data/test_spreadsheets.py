@@ -83,3 +83,16 @@ def test_a_spreadsheet_computes_no_cell(tmp_path: Path) -> None:
     assert shown == [*escaped, *cells[5:]]
     read = [cell for cell, _ in rows_of(tmp_path / "t.csv")]
     assert read == ["=1+1", "+cmd", "@x", "-a", "\t=1", *cells[5:]]
+
+
+def test_a_header_of_very_many_columns(tmp_path: Path) -> None:
+    """It takes minutes if each name is compared with each other."""
+    names = [f"column {number}" for number in range(200_000)]
+    path = tmp_path / "wide.csv"
+    path.write_text(f"{','.join(names)}\n{',' * len(names)}1\n".replace(",1\n", "1\n"))
+    sheet = read_sheet(path)
+    assert sheet.columns == tuple(names)
+    assert sheet.rows[0].cells[names[-1]] == "1"
+    path.write_text(",".join([*names, names[-1]]) + "\n1\n")
+    with pytest.raises(BadInput, match="several columns 'column 199999'"):
+        read_sheet(path)

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -149,3 +151,59 @@ def test_a_damaged_snapshot_is_named(run: RunFolder, content: bytes) -> None:
     (run.path / "windows" / "007.npz").write_bytes(content)
     with pytest.raises(BadInput, match=r"007\.npz is damaged"):
         run.read_snapshot(7)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("window", 1), ("window", 0), ("h", "0.5"), ("h", 10**400), ("n_known", -1),
+        ("holdout_accuracy", {"x": 1.0}), ("extra", []), ("more", 1), ("named", {"\ud800": 1}),
+        ("na", 0.75),
+    ],
+)  # fmt: skip
+def test_a_changed_record_is_one_line(run: RunFolder, key: str, value: object) -> None:
+    path = run.path / "records.jsonl"
+    first, second = path.read_text(encoding="utf-8").splitlines()
+    changed = json.dumps(json.loads(second) | {key: value})
+    path.write_text(f"{first}\n{changed}\n", encoding="utf-8")
+    with pytest.raises(BadInput, match=r"records\.jsonl:2 is not a record .*or run it again\.$"):
+        run.read_records()
+
+
+def test_records_out_of_order_are_refused(run: RunFolder) -> None:
+    path = run.path / "records.jsonl"
+    first, second = path.read_text(encoding="utf-8").splitlines()
+    for wrong in (f"{second}\n{first}\n", f"{first}\n{first}\n"):
+        path.write_text(wrong, encoding="utf-8")
+        with pytest.raises(BadInput, match="windows in another order"):
+            run.read_records()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("learner", 3), ("plan", []), ("finished", {"at": "now"}), ("resumed", {}), ("seed", 8)],
+)
+def test_a_changed_description_is_refused(run: RunFolder, key: str, value: object) -> None:
+    run.write_run({"learner": "iforest", "seed": 7})
+    about = json.loads((run.path / "run.json").read_text(encoding="utf-8"))
+    (run.path / "run.json").write_text(json.dumps(about | {key: value}), encoding="utf-8")
+    with pytest.raises(BadInput, match=r"run\.json cannot be read .*: restore it from a copy"):
+        RunFolder.open(run.path)
+
+
+def test_an_earlier_run_has_no_checksums(run: RunFolder) -> None:
+    expected = str(run.read_records())
+    for name in ("run.json", "records.jsonl"):
+        text = (run.path / name).read_text(encoding="utf-8")
+        lines = text.splitlines() if name == "records.jsonl" else [text]
+        bare = [{k: v for k, v in json.loads(line).items() if k != "checksum"} for line in lines]
+        kept = "".join(json.dumps(one) + "\n" for one in bare)
+        (run.path / name).write_text(kept, encoding="utf-8")
+    assert str(RunFolder.open(run.path).read_records()) == expected
+
+
+def test_a_pipe_in_the_place_of_a_file_of_a_run_blocks_nothing(run: RunFolder) -> None:
+    (run.path / "records.jsonl").unlink()
+    os.mkfifo(run.path / "records.jsonl")
+    with pytest.raises(BadInput, match="not a regular file"):
+        run.read_records()

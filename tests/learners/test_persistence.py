@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import signal
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 from cilf.core import Detection
-from cilf.errors import BadConfig, BadInput
+from cilf.errors import BadConfig, BadInput, CilfError
 from cilf.learners import Learner, load, persistence
 from cilf.learners.base import Arrays
 from cilf.learners.iforest import IForest
@@ -195,7 +196,7 @@ def test_another_format(model: Path, format: int, remedy: str) -> None:
 
 def test_missing_tensors(model: Path) -> None:
     tensors_of(model).unlink()
-    with pytest.raises(BadInput, match=r"\.safetensors is missing"):
+    with pytest.raises(BadInput, match=r"\.safetensors cannot be read: No such file"):
         restored(model)
 
 
@@ -275,7 +276,10 @@ KILLED_SAVES = """
     from cilf.learners import persistence
 
     def save(folder, content):
-        description = {"learner": "own", "parameters": {}, "content": content}
+        description = {
+            "learner": "own", "parameters": {}, "content": content, "classes": [], "history": [],
+            "instance_shape": [3], "features": None, "state": {},
+        }
         persistence.write(folder, description, {"content": np.full(50, len(content))})
 
     def save_and_die(folder, moment):
@@ -362,9 +366,57 @@ def test_a_folder_of_versions_is_read_at_its_pointer(tmp_path: Path) -> None:
     assert load(tmp_path).classes_.tolist() == ["ant", "dog"]
     (tmp_path / "current").write_text("0001")
     assert load(tmp_path).classes_.tolist() == ["ant", "cat"]
+    head = hashlib.sha256((tmp_path / "versions/0002/model.json").read_bytes()).hexdigest()
+    (tmp_path / "current").write_text(f"0002 {head} {head}\n")
+    assert load(tmp_path).classes_.tolist() == ["ant", "dog"]
+    (tmp_path / "current").write_text(f"0001 {head} {head}\n")
+    with pytest.raises(BadInput, match=r"damaged \(0001/model.json is not what was written\)"):
+        load(tmp_path)
     for wrong in ("0003", "../versions/0001", "", "1"):
         (tmp_path / "current").write_text(wrong)
         with pytest.raises(BadInput, match=r"current names the version .*, which is not there"):
             load(tmp_path)
     with pytest.raises(BadInput, match="holds other things"):
         IForest(n_estimators=5).fit(X, Y).save(tmp_path)
+
+
+# ----------------------------------------------------------------- made-up files, with checksums
+
+
+def forge(model: Path, arrays: bytes | None = None, **changes: Any) -> None:
+    """Change a model as somebody would who knows how its checksums are made."""
+    head = json.loads((model / "model.json").read_text())
+    del head["checksum"]
+    head |= changes
+    if arrays is not None:
+        stated = hashlib.sha256(arrays).hexdigest()
+        head["tensors"] = {"file": f"{stated[:16]}.safetensors", "sha256": stated}
+        (model / head["tensors"]["file"]).write_bytes(arrays)
+    checksum = hashlib.sha256(json.dumps(head, indent=1, sort_keys=True).encode()).hexdigest()
+    (model / "model.json").write_text(json.dumps(head | {"checksum": checksum}))
+
+
+def pack_bfloat16() -> bytes:
+    head = b'{"sample":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]}}'
+    return len(head).to_bytes(8, "little") + head + bytes(4)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"tensors": {"file": "../x.safetensors", "sha256": "0" * 64}},
+        {"tensors": {"file": "0123456789abcdef.safetensors"}},
+        {"classes": {"a": 1}}, {"classes": ["\ud800"]}, {"instance_shape": [10**30]},
+        {"instance_shape": "3"}, {"features": {"name": 3}}, {"history": [3]}, {"state": []},
+        {"parameters": {"n_estimators": "many"}}, {"parameters": {"unheard": 1}},
+        {"learner": 3}, {"learner": "nobody"}, {"compared_backbones": {"a": "b"}},
+        {"arrays": b""}, {"arrays": b"x" * 40}, {"arrays": pack_bfloat16()},
+    ],
+    ids=lambda changes: str(changes)[:30],
+)  # fmt: skip
+def test_a_made_up_model_is_one_line(tmp_path: Path, changes: dict[str, Any]) -> None:
+    IForest(n_estimators=5).fit(X, Y).save(tmp_path / "model")
+    forge(tmp_path / "model", **changes)
+    with pytest.raises(CilfError) as caught:
+        load(tmp_path / "model")
+    assert "\n" not in str(caught.value)

@@ -5,7 +5,7 @@ import io
 import numpy as np
 from PIL import Image
 
-from cilf.report.contact_sheet import IMAGE, MARGIN, STRIP, make_contact_sheet
+from cilf.report.contact_sheet import MARGIN, PER_ROW, SIDE, make_contact_sheet
 
 
 def open_sheet(content: bytes) -> Image.Image:
@@ -14,19 +14,12 @@ def open_sheet(content: bytes) -> Image.Image:
 
 def test_images_stand_in_rows() -> None:
     rng = np.random.default_rng(0)
-    images = rng.integers(0, 255, (IMAGE.per_row + 1, 8, 8), dtype=np.uint8)
+    images = rng.integers(0, 255, (PER_ROW + 1, 8, 8), dtype=np.uint8)
     names = [f"{i}.png" for i in range(len(images))]
     two_rows = open_sheet(make_contact_sheet(images, names, "nine"))
     one_row = open_sheet(make_contact_sheet(images[:-1], names[:-1], "eight"))
-    assert two_rows.width == one_row.width == MARGIN + IMAGE.per_row * (IMAGE.width + MARGIN)
-    assert two_rows.height > one_row.height + IMAGE.height
-
-
-def test_a_vector_is_a_strip_as_wide_as_its_cell() -> None:
-    white, black = np.full((1, 1, 5), 255, np.uint8), np.zeros((1, 1, 5), np.uint8)
-    sheet = np.asarray(open_sheet(make_contact_sheet(black, ["a"], "")).convert("L")) == 0
-    blank = np.asarray(open_sheet(make_contact_sheet(white, ["a"], "")).convert("L")) == 0
-    assert (sheet & ~blank).sum() == STRIP.width * STRIP.height
+    assert two_rows.width == one_row.width == MARGIN + PER_ROW * (SIDE + MARGIN)
+    assert two_rows.height > one_row.height + SIDE
 
 
 def test_a_long_caption_is_shortened() -> None:

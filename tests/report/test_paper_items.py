@@ -41,3 +41,23 @@ def test_a_damaged_table_is_refused(tmp_path: Path, content: str) -> None:
     write_index(tmp_path, table2=["table2.json"])
     with pytest.raises(BadInput, match="run 'cilf paper' again"):
         read_paper_items(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "files", [["../secret.png"], ["/dev/zero.png"], ["a/b.png"], ["\ud800.png"], [3], "table2.json"]
+)
+def test_an_index_names_files_beside_it_alone(tmp_path: Path, files: list[str]) -> None:
+    write_index(tmp_path, table2=files)
+    with pytest.raises(
+        BadInput, match=r"has no valid items\.table2\.files.*run 'cilf paper' again"
+    ):
+        read_paper_items(tmp_path)
+
+
+def test_a_table_with_a_row_of_another_length_is_refused(tmp_path: Path) -> None:
+    content = json.loads(TABLE.to_json())
+    content["rows"][0].append(1)
+    (tmp_path / "table2.json").write_text(json.dumps(content), encoding="utf-8")
+    write_index(tmp_path, table2=["table2.json"])
+    with pytest.raises(BadInput, match=r"table2\.json has a row of another length"):
+        read_paper_items(tmp_path)

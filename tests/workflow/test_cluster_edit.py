@@ -49,7 +49,7 @@ def test_all_files_say_the_same(points: Path) -> None:
     counts = [sum(row["cluster"] == str(c + 1) for row in rows) for c in range(4)]
     assert counts == sizes == [int(row["instances"]) for row in rows_of(folder / "clusters.csv")]
     sheets = sorted(path.name for path in folder.glob("cluster-*"))
-    assert sheets == [f"cluster-{c + 1}.png" for c in range(4)]
+    assert sheets == [f"cluster-{c + 1}.txt" for c in range(4)]
     assert [f'id="cluster-{c}"' in (folder / "index.html").read_text() for c in range(1, 6)] == [
         True, True, True, True, False,
     ]  # fmt: skip

@@ -9,8 +9,11 @@ from cilf.learners.iforest import IForest
 from cilf.workflow.comparison import (
     ClassChange,
     Score,
+    average_scores,
+    bound_accuracy,
     explain_refusal,
     measure_loss,
+    score_kept,
     select_losses,
     update_and_compare,
 )
@@ -43,6 +46,37 @@ def test_an_update_is_measured_on_what_the_model_keeps() -> None:
         assert changes[label].score == changes[label].memory
     assert (changes["c"].memory.n, math.isnan(changes["c"].memory.before)) == (13, True)
     assert math.isnan(changes["c"].loss)
+
+
+def test_what_a_model_keeps_is_scored_as_an_update_scores_it() -> None:
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(c, 1.0, size=(30, 2)) for c in (0, 2)])
+    learner = IForest(n_estimators=5, memory_size=40).fit(X, ["a"] * 30 + ["b"] * 30)
+    before = score_kept(learner)
+    changes = update_and_compare(learner, rng.normal((0, 9), 1.0, (30, 2)), np.array(["c"] * 30))
+    assert [c.memory.after for c in before] == [c.memory.before for c in changes[:2]]
+    assert [c.label for c in score_kept(learner)] == ["a", "b", "c"]
+    assert score_kept(learner)[2].memory.after == changes[2].memory.after
+
+
+def test_an_accuracy_has_bounds_if_it_was_measured() -> None:
+    assert bound_accuracy(math.nan, 20) is None
+    assert bound_accuracy(1.0, 0) is None
+    plain = Score(20, math.nan, 1.0).to_json()
+    assert (plain["before"], plain["before_interval"]) == (None, None)
+    assert plain["after_interval"] == pytest.approx((0.88, 1.0), abs=0.005)
+
+
+def test_the_mean_of_classes_is_as_uncertain_as_its_variance_says() -> None:
+    even = average_scores([Score(20, math.nan, 0.9), Score(20, math.nan, 0.7), NONE])
+    assert even is not None
+    assert (even.mean, even.n) == (pytest.approx(0.8), 40)
+    assert (even.low, even.high) == pytest.approx(bound_accuracy(0.8, 40))
+    uneven = average_scores([Score(200, math.nan, 0.8), Score(5, math.nan, 0.8)])
+    assert uneven is not None
+    deviation = math.sqrt(0.8 * 0.2 * (1 / 200 + 1 / 5)) / 2
+    assert uneven.high - uneven.low == pytest.approx(2 * 1.645 * deviation, rel=0.1)
+    assert average_scores([NONE]) is None
 
 
 def test_held_out_instances_decide_where_there_are_any() -> None:

@@ -11,6 +11,7 @@ from cilf.errors import BadInput
 from cilf.workflow.versions import ModelFolder
 
 from .conftest import class_of
+from .earlier import remove_digests
 
 Names = dict[str, str]
 
@@ -109,6 +110,7 @@ def test_training_labels_are_corrected_too(points: Path) -> None:
 
 def test_labels_of_an_earlier_cilf_are_found_by_identity(ups: list[str]) -> None:
     tell(dict.fromkeys(ups, "upp"))
+    remove_digests(Path("model"))
     table = Path("model/versions/0002/labels.csv")
     lines = [line.rpartition(",")[0] for line in table.read_text().splitlines()]
     table.write_text("\n".join(lines) + "\n")

@@ -33,7 +33,7 @@ def test_copies_in_a_stated_test_split_are_counted() -> None:
     report = check_data(dataset(X, y, X_test, y_test))
     assert (report.n_near_duplicates, report.n_across) == (3, 3)
     assert report.problems == [
-        "3 of 100 instances are near-duplicates, and 3 of 20 held-out instances have some in the "
+        "3 of 100 instances are near-duplicates, and 3 of 20 test instances have some in the "
         "training split: the accuracy is overestimated"
     ]
     X[:3] = X[3:6]
@@ -58,7 +58,7 @@ def test_small_classes_and_scores_on_almost_nothing() -> None:
     data = dataset(RNG.normal(size=(86, 20)), few, RNG.normal(size=(11, 20)), [*"aaaaabbbbbc"])
     assert check_data(data).problems == [
         "1 class with fewer than 10 instances ('c': 7): add more",
-        "1 class with a score on fewer than 5 different held-out instances ('c': 1): the score "
+        "1 class with a score on fewer than 5 different test instances ('c': 1): the score "
         "says little",
     ]
 

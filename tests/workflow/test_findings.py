@@ -26,7 +26,7 @@ def test_assignments_are_counted() -> None:
 
 def test_texts_are_packed_without_pickles() -> None:
     texts = np.array(["plain", "", "ümläut 日本"], dtype=object)
-    assert unpack_texts(**pack_texts(texts)).tolist() == texts.tolist()
+    assert unpack_texts(pack_texts(texts)).tolist() == texts.tolist()
 
 
 def test_instances_are_kept_as_they_were(points: Path) -> None:
@@ -45,11 +45,31 @@ def test_damaged_findings_are_refused(points: Path, name: str) -> None:
         workflow.update("model", *workflow.read_labels("found"))
 
 
-@pytest.mark.parametrize("number", [1, 2, 4, None])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("columns", ["y", "x"]), ("version", 2), ("format", 3), ("id", "\ud800"), ("sha256", "0")],
+)
+def test_a_changed_key_of_findings_is_damage(points: Path, key: str, value: object) -> None:
+    about = json.loads((points / "found/findings.json").read_text())
+    (points / "found/findings.json").write_text(json.dumps(about | {key: value}))
+    with pytest.raises(BadInput, match=r"damaged \(findings.json .*: detect again"):
+        Findings.open("found")
+
+
+def test_findings_of_an_earlier_cilf_have_no_checksum_of_their_description(points: Path) -> None:
+    about = json.loads((points / "found/findings.json").read_text())
+    del about["checksum"]
+    (points / "found/findings.json").write_text(json.dumps(about | {"format": 3}))
+    assert len(Findings.open("found").assignments.ids) == 100
+    workflow.merge_clusters("found", [1, 2])
+    assert json.loads((points / "found/findings.json").read_text())["format"] == 4
+
+
+@pytest.mark.parametrize("number", [1, 2, 5, None])
 def test_findings_of_another_format_are_refused(points: Path, number: int | None) -> None:
     about = json.loads((points / "found/findings.json").read_text())
     (points / "found/findings.json").write_text(json.dumps(about | {"format": number}))
-    with pytest.raises(BadInput, match=f"format {number}, this cilf reads format 3: detect again"):
+    with pytest.raises(BadInput, match=f"format {number}, this cilf reads formats 3 and 4"):
         Findings.open("found")
 
 

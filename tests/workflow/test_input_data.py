@@ -26,7 +26,10 @@ def test_columns_are_found_by_name(points: Path) -> None:
 
 def write_model(folder: Path, shape: tuple[int, ...]) -> Path:
     """A model of a shape, enough to refuse data in another form."""
-    description = {"learner": "iforest", "parameters": {}, "instance_shape": list(shape)}
+    description = {
+        "learner": "iforest", "parameters": {}, "classes": ["a", "b"], "history": [],
+        "instance_shape": list(shape), "features": None, "state": {},
+    }  # fmt: skip
     persistence.write(folder, description, {})
     return folder
 

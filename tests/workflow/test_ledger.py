@@ -6,17 +6,19 @@ import numpy as np
 import pytest
 
 from cilf import workflow
+from cilf.core.documents import Damage
 from cilf.errors import BadInput
 from cilf.workflow.ledger import (
     Answer,
     LabelledInstances,
     Ledger,
     hash_instances,
-    read_instances,
+    unpack_instances,
 )
 from cilf.workflow.versions import ModelFolder
 
 from .conftest import class_of
+from .earlier import remove_digests
 
 
 def test_a_hash_is_that_of_the_content() -> None:
@@ -49,19 +51,22 @@ def test_an_identity_without_its_content_is_no_answer() -> None:
     assert [answer.identity for answer in ledger] == ["a"]
 
 
-def test_texts_are_packed_and_read_again(tmp_path: Path) -> None:
+def test_texts_are_packed_and_read_again() -> None:
     texts = np.array(["one", "zwei €"], dtype=object)
-    (tmp_path / "kept").write_bytes(LabelledInstances(texts, ["1", "2"], ["a", "b"]).pack())
-    assert read_instances(tmp_path / "kept").tolist() == ["one", "zwei €"]
-    (tmp_path / "kept").write_bytes(b"")
-    with pytest.raises(BadInput, match="kept cannot be read: restore"):
-        read_instances(tmp_path / "kept")
+    packed = LabelledInstances(texts, ["1", "2"], ["a", "b"]).pack()
+    assert unpack_instances(packed).tolist() == ["one", "zwei €"]
+    for damaged in (b"", packed[:-30]):
+        with pytest.raises(Damage, match=r"instances.npz is no npz file"):
+            unpack_instances(damaged)
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"name\na\n", b'identity,label,content\n"a'])
 def test_a_damaged_table_of_labels(points: Path, content: bytes) -> None:
     (points / "model/versions/0001/labels.csv").write_bytes(content)
-    with pytest.raises(BadInput, match=r"labels.csv cannot be read: restore the model"):
+    with pytest.raises(BadInput, match=r"0001/labels.csv is not what was written\): restore it"):
+        workflow.predict("model", "new.csv")
+    remove_digests(points / "model")
+    with pytest.raises(BadInput, match=r"0001/labels.csv (is no table|has other)"):
         workflow.predict("model", "new.csv")
 
 
@@ -77,6 +82,7 @@ def test_a_version_keeps_the_instances_of_its_answers(named_points: Path) -> Non
 
 
 def test_labels_of_an_earlier_cilf_are_counted_but_match_nothing(named_points: Path) -> None:
+    remove_digests(named_points / "model")
     table = named_points / "model/versions/0001/labels.csv"
     lines = [line.rpartition(",")[0] for line in table.read_text().splitlines()]
     table.write_text("\n".join(lines) + "\n")

@@ -34,8 +34,22 @@ def test_fit_replaces_nothing_unless_told_to(points: Path) -> None:
     assert model.rollback().version == 1
 
 
-def test_held_out_instances_are_scored_by_class(points: Path) -> None:
+def test_the_test_split_is_scored_by_class(points: Path) -> None:
     fitted = workflow.fit("known.csv", "other", learner="iforest")
     assert fitted.n_labels == 96
     assert {label: score.n for label, score in fitted.accuracy.items()} == {"left": 12, "right": 12}
+    assert {label: score.n for label, score in fitted.held_out.items()} == {"left": 0, "right": 0}
     assert fitted.mean_accuracy > 0.9
+
+
+def test_a_fit_says_what_the_next_update_starts_from(points: Path) -> None:
+    few = {"epochs": 1, "update_epochs": 1, "embedding_size": 4, "calibration_size": 9}
+    fitted = workflow.fit("known.csv", "other", parameters=few)
+    workflow.detect("other", "new.csv", "seen", n_novel=0, page=False)
+    named = {"up-0": "up", "up-1": "up", "up-2": "up"}
+    updated = workflow.update("other", workflow.Findings("seen"), named, force=True)
+    own = {c.label: (c.held_out.n, c.held_out.before) for c in updated.changes}
+    for label, score in fitted.held_out.items():
+        assert score.n == 9
+        assert own[label] == (score.n, score.after)
+        assert fitted.event.about["held_out"][label]["after"] == score.after

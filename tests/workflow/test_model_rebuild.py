@@ -11,6 +11,7 @@ from cilf.learners import Learner
 from cilf.workflow.versions import ModelFolder
 
 from .conftest import class_of
+from .earlier import remove_digests
 
 
 def arrays_of(learner: Learner) -> object:
@@ -75,6 +76,7 @@ def test_data_that_moved_or_changed(points: Path) -> None:
 
 def test_versions_of_an_earlier_cilf_cannot_be_rebuilt(named_points: Path) -> None:
     workflow.update("model", *workflow.read_labels("found"))
+    remove_digests(named_points / "model")
     (named_points / "model/versions/0002/instances.npz").unlink()
     with pytest.raises(BadInput, match="kept no instances: update again"):
         workflow.rebuild("model")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,9 @@ from cilf import workflow
 from cilf.errors import BadInput
 from cilf.learners.iforest import IForest
 from cilf.workflow import ModelFolder
+from cilf.workflow.model_log import Log
+
+from .earlier import remove_digests
 
 
 def names(folder: Path) -> list[str]:
@@ -90,8 +94,9 @@ def test_a_damaged_version_is_no_place_to_go_back_to(named_points: Path) -> None
 def test_a_rollback_that_was_killed_never_was(named_points: Path) -> None:
     workflow.update("model", *workflow.read_labels("found"))
     model = ModelFolder.open("model")
+    before = (named_points / "model/current").read_bytes()
     model.rollback()
-    (named_points / "model/current").write_text("0002\n")  # as it was before the last step
+    (named_points / "model/current").write_bytes(before)
     assert [event.event for event in model.events()] == ["fit", "update"]
     assert model.rollback().before == 2
     assert [event.event for event in model.events()] == ["fit", "update", "rollback"]
@@ -103,12 +108,12 @@ def test_looking_while_another_command_sets_the_pointer(
 ) -> None:
     model, logged = ModelFolder.open("model"), ModelFolder._read_log
 
-    def read(folder: ModelFolder) -> list[workflow.Event]:
-        events = logged(folder)
+    def read(folder: ModelFolder) -> Log:
+        log = logged(folder)
         monkeypatch.setattr(ModelFolder, "_read_log", logged)
         # Log and pointer change after the log was read.
         workflow.update("model", *workflow.read_labels("found"))
-        return events
+        return log
 
     monkeypatch.setattr(ModelFolder, "_read_log", read)
     assert [event.version for event in model.events()] == [1]
@@ -126,8 +131,8 @@ def test_only_one_command_changes_a_model_at_a_time(named_points: Path) -> None:
     ("damage", "problem"),
     [
         (lambda model: (model / "log.jsonl").unlink(), "log.jsonl cannot be read"),
-        (lambda model: (model / "log.jsonl").write_text("{}\n"), "log.jsonl cannot be read"),
-        (lambda model: (model / "log.jsonl").write_text(""), "does not lead to version 1"),
+        (lambda model: (model / "log.jsonl").write_text("{\n"), "log.jsonl, line 1, is no JSON"),
+        (lambda model: (model / "log.jsonl").write_text(""), "does not end with a whole line"),
         (lambda model: shutil.rmtree(model / "versions"), "names the version '0001'"),
     ],
 )
@@ -223,10 +228,10 @@ def test_a_fit_that_was_killed_leaves_room_for_the_next(points: Path) -> None:
 
 def test_a_model_of_another_format_is_refused(points: Path) -> None:
     log = (points / "model/log.jsonl").read_text()
-    (points / "model/log.jsonl").write_text(log.replace('"format": 2', '"format": 1'))
-    with pytest.raises(BadInput, match="format 1, this cilf reads format 2: fit one"):
+    (points / "model/log.jsonl").write_text(log.replace('"format": 3', '"format": 1'))
+    with pytest.raises(BadInput, match="format 1, this cilf reads formats 2 and 3: fit one"):
         workflow.predict("model", "new.csv")
-    with pytest.raises(BadInput, match="format 1, this cilf reads format 2: fit one"):
+    with pytest.raises(BadInput, match="format 1, this cilf reads formats 2 and 3: fit one"):
         workflow.fit("known.csv", "model", learner="iforest", again=True)
 
 
@@ -237,3 +242,137 @@ def test_add_takes_any_learner(tmp_path: Path) -> None:
         model.add(learner, "fit", {"data": "by hand"})
     assert ModelFolder.open(tmp_path / "model").learner().classes_.tolist() == ["a", "b"]
     assert len(model.id) == 32
+
+
+# ----------------------------------------------------------------- every file has a digest
+
+
+def flip(file: Path, place: int) -> None:
+    content = bytearray(file.read_bytes())
+    content[place] ^= 1
+    file.write_bytes(content)
+
+
+def use_everything() -> list[object]:
+    ModelFolder.open("model").verify()
+    predicted = workflow.predict("model", "new.csv")
+    return [predicted.labels.tolist(), workflow.describe("model").to_json()]
+
+
+@pytest.fixture
+def updated(named_points: Path) -> Path:
+    """A model with two versions."""
+    workflow.update("model", *workflow.read_labels("found"))
+    return named_points / "model"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "current", "log.jsonl", "versions/0001/labels.csv", "versions/0001/model.json",
+        "versions/0002/labels.csv", "versions/0002/instances.npz", "versions/0002/model.json",
+    ],
+)  # fmt: skip
+def test_no_byte_of_a_model_changes_unnoticed(updated: Path, name: str) -> None:
+    file = updated / name
+    whole = file.read_bytes()
+    for place in range(0, len(whole), max(1, len(whole) // 7)):
+        flip(file, place)
+        with pytest.raises(BadInput, match=r"^the model in model.* is damaged .*from a copy\.$"):
+            ModelFolder.open("model").verify()
+        file.write_bytes(whole)
+    file.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(BadInput, match=r"is damaged .*: restore it from a copy\.$"):
+        ModelFolder.open("model").verify()
+    file.write_bytes(whole)
+    assert ModelFolder.open("model").verify().unsealed == []
+
+
+def test_a_changed_digit_of_the_pointer_uses_no_other_version(updated: Path) -> None:
+    text = (updated / "current").read_text()
+    (updated / "current").write_text(text.replace("0002", "0001", 1))
+    for use in (lambda: cilf.load("model"), lambda: workflow.predict("model", "new.csv")):
+        with pytest.raises(BadInput, match="is damaged"):
+            use()
+    with pytest.raises(BadInput, match="does not lead to version 1"):
+        workflow.rename("model", "left", "west")
+    assert names(updated / "versions") == ["0001", "0002"]
+
+
+def test_a_version_in_the_place_of_another_is_found(updated: Path) -> None:
+    shutil.rmtree(updated / "versions/0002")
+    shutil.copytree(updated / "versions/0001", updated / "versions/0002")
+    for use in (lambda: cilf.load("model"), lambda: workflow.predict("model", "new.csv")):
+        with pytest.raises(BadInput, match=r"0002/model.json is not what was written"):
+            use()
+
+
+def test_opening_a_model_reads_no_instances(updated: Path) -> None:
+    (updated / "versions/0002/instances.npz").write_bytes(b"damaged")
+    workflow.predict("model", "new.csv")
+    with pytest.raises(BadInput, match=r"0002/instances.npz is not what was written"):
+        workflow.rebuild("model")
+    with pytest.raises(BadInput, match=r"0002/instances.npz is not what was written"):
+        ModelFolder.open("model").verify()
+
+
+def test_a_missing_version_is_damage(updated: Path) -> None:
+    shutil.rmtree(updated / "versions/0001")
+    with pytest.raises(BadInput, match="the model in model is damaged"):
+        workflow.describe("model")
+
+
+def test_a_pipe_in_the_place_of_a_file_blocks_nothing(updated: Path) -> None:
+    for name in ("current", "log.jsonl", "versions/0002/labels.csv", "versions/0002/model.json"):
+        whole = (updated / name).read_bytes()
+        (updated / name).unlink()
+        os.mkfifo(updated / name)
+        with pytest.raises(BadInput, match=r"cannot be read: not a regular file"):
+            workflow.predict("model", "new.csv")
+        (updated / name).unlink()
+        (updated / name).write_bytes(whole)
+
+
+def test_a_model_of_an_earlier_cilf_is_read_and_sealed_by_its_first_change(updated: Path) -> None:
+    expected = workflow.predict("model", "new.csv").labels.tolist()
+    remove_digests(updated)
+    assert workflow.predict("model", "new.csv").labels.tolist() == expected
+    assert ModelFolder.open("model").verify().unsealed == [1, 2]
+    workflow.rename("model", "left", "west")
+    model = ModelFolder.open("model")
+    assert model.verify().unsealed == []
+    assert sorted(model.events()[-1].files) == ["0001", "0002", "0003"]
+    assert workflow.rebuild("model").event.version == 4
+    for name in ("log.jsonl", "versions/0001/labels.csv"):
+        flip(updated / name, 30)
+        with pytest.raises(BadInput, match="is damaged"):
+            model.verify()
+        flip(updated / name, 30)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("before", 2), ("before", None), ("version", 1), ("version", 10**30), ("event", "other"),
+        ("renamed", {"left": 3}), ("forgotten", "left"), ("before", "1"), ("corrected", [["a"]]),
+        ("event", "rename"), ("classes", ["\ud800"]), ("labels", {"left": -1}),
+        ("new_classes", None),
+    ],
+)  # fmt: skip
+def test_a_log_without_digests_is_checked_too(updated: Path, key: str, value: object) -> None:
+    remove_digests(updated)
+    first, second = (updated / "log.jsonl").read_text().splitlines()
+    changed = json.dumps(json.loads(second) | {key: value})
+    (updated / "log.jsonl").write_text(f"{first}\n{changed}\n")
+    with pytest.raises(BadInput, match=r"damaged \(log.jsonl.*: restore it from a copy\.$"):
+        workflow.predict("model", "new.csv")
+
+
+@pytest.mark.parametrize("key", ["columns", "model_id", "event", "time", "version", "before"])
+def test_a_log_without_a_key_is_damaged(updated: Path, key: str) -> None:
+    remove_digests(updated)
+    first, second = (updated / "log.jsonl").read_text().splitlines()
+    kept = {name: value for name, value in json.loads(first).items() if name != key}
+    (updated / "log.jsonl").write_text(f"{json.dumps(kept)}\n{second}\n")
+    with pytest.raises(BadInput, match=f"log.jsonl, line 1, has no valid {key}"):
+        workflow.predict("model", "new.csv")

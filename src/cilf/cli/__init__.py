@@ -28,7 +28,8 @@ app = typer.Typer(
 for command in (runs.demo, runs.run, bench.bench, paper.paper, runs.report, listings.learners):
     app.command(cls=CommandWithChoices)(command)
 app.add_typer(workflow.app)  # fit, detect, split, merge-clusters, update, predict, model, rollback
-app.command()(console.console)
+for of_console in (console.console, console.backup, console.restore):
+    app.command()(of_console)
 app.add_typer(serving.app)  # export, serve, watch
 app.add_typer(listings.data_app, name="data", help="List the data sets, or show a stream.")
 

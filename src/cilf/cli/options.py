@@ -108,7 +108,7 @@ SkipBad = Annotated[
 ]
 TestShare = Annotated[
     float | None,
-    typer.Option("--test-share", help="Share of each class that is held out.", rich_help_panel=OWN),
+    typer.Option("--test-share", help="Share of each class for the test.", rich_help_panel=OWN),
 ]
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,7 +25,14 @@ from cilf.cli.options import (
 from cilf.errors import BadConfig
 
 if TYPE_CHECKING:
-    from cilf.workflow import Event, Findings, Predictions, UpdateResult
+    from cilf.workflow import (
+        Event,
+        Findings,
+        FitResult,
+        Predictions,
+        UpdateResult,
+        Verification,
+    )
     from cilf.workflow.comparison import Loss, Score
 
 MODEL_OUT, FINDINGS_OUT = "runs/model", "runs/findings"
@@ -97,15 +105,17 @@ def fit(
         return
     learned: Mapping[str, int] = fitted.event.about["labels"]
     terminal.print_table(
-        ("class", "training", "held out", "accuracy"),
+        ("class", "training", "held out", "accuracy", "test", "accuracy"),
         [
-            (name, str(learned.get(name, 0)), str(score.n), terminal.format_number(score.after))
-            for name, score in fitted.accuracy.items()
+            (name, str(learned.get(name, 0)), *_describe_scores(fitted, name))
+            for name in dict.fromkeys((*learned, *fitted.accuracy))
         ],
     )
+    measured = (("held-out", fitted.held_out), ("test", fitted.accuracy))
+    accuracies = (_describe_accuracy(scores, kind) for kind, scores in measured)
     terminal.print_line(
         f"{out}: version {fitted.event.version}, {len(learned)} classes from {fitted.n_labels} "
-        f"instances, accuracy on held-out instances {terminal.format_number(fitted.mean_accuracy)}"
+        f"instances; accuracy {', '.join(filter(None, accuracies))}"
     )
 
 
@@ -251,14 +261,25 @@ def predict(
 
 
 @app.command()
-def model(model: Model, as_json: Json = False) -> None:
+def model(
+    model: Model,
+    verify: Annotated[
+        bool,
+        typer.Option("--verify", help="Compare every file of every version with its checksum."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """Show the classes of a model and the history of its versions."""
     from cilf import workflow
 
+    checked = workflow.ModelFolder.open(model).verify() if verify else None
     about = workflow.describe(model)
     if as_json:
-        terminal.print_json(about.to_json())
+        verified = {} if checked is None else {"verified": asdict(checked)}
+        terminal.print_json(about.to_json() | verified)
         return
+    if checked is not None:
+        terminal.print_line(_describe_verification(checked))
     shape = " x ".join(map(str, about.shape)) or "texts"
     terminal.print_line(
         f"{model}: {about.learner}, version {about.current} of {max(about.sizes)}, "
@@ -280,6 +301,12 @@ def model(model: Model, as_json: Json = False) -> None:
     rows = [_describe_event(event, about.sizes) for event in about.events]
     rows[-1] = (f"{rows[-1][0]} *", *rows[-1][1:])
     terminal.print_table(("version", "when (UTC)", "what happened"), rows)
+
+
+def _describe_verification(checked: Verification) -> str:
+    unsealed = ", ".join(map(str, checked.unsealed))
+    earlier = f"; an earlier cilf kept no checksums of versions {unsealed}" if unsealed else ""
+    return f"{checked.n_files} files are as they were written{earlier}"
 
 
 @app.command()
@@ -467,7 +494,7 @@ def _show_update(updated: UpdateResult, model: Path, as_json: bool) -> None:
     terminal.print_table(
         ("class", "held out", "before", "after", "memory", "before", "after"),
         [
-            (change.label, *_cells(change.held_out), *_cells(change.memory))
+            (change.label, *_cells_with_bounds(change.held_out), *_cells(change.memory))
             for change in updated.changes
         ],
     )
@@ -487,8 +514,39 @@ def _show_update(updated: UpdateResult, model: Path, as_json: bool) -> None:
     )
 
 
+def _describe_scores(fitted: FitResult, label: str) -> Iterator[str]:
+    for scores in (fitted.held_out, fitted.accuracy):
+        score = scores.get(label)
+        n, accuracy = (score.n, score.after) if score else (0, math.nan)
+        yield from (str(n), _format_accuracy(accuracy, n))
+
+
+def _describe_accuracy(scores: Mapping[str, Score], kind: str) -> str:
+    """The mean accuracy with its bounds; "" if it was not measured."""
+    from cilf.workflow.comparison import average_scores
+
+    average = average_scores(scores.values())
+    if average is None:
+        return ""
+    mean = terminal.format_number(average.mean)
+    return f"{mean} ({average.low:.2f}-{average.high:.2f}) on {average.n} {kind} instances"
+
+
+def _format_accuracy(accuracy: float, n: int) -> str:
+    """An accuracy with its bounds."""
+    from cilf.workflow.comparison import bound_accuracy
+
+    bounds, shown = bound_accuracy(accuracy, n), terminal.format_number(accuracy)
+    return f"{shown} ({bounds[0]:.2f}-{bounds[1]:.2f})" if bounds else shown
+
+
 def _cells(score: Score) -> tuple[str, str, str]:
     return str(score.n), terminal.format_number(score.before), terminal.format_number(score.after)
+
+
+def _cells_with_bounds(score: Score) -> tuple[str, str, str]:
+    before, after = (_format_accuracy(value, score.n) for value in (score.before, score.after))
+    return str(score.n), before, after
 
 
 def _describe_loss(loss: Loss) -> str:

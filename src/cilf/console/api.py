@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -13,9 +13,11 @@ from fastapi.responses import Response
 from cilf.console import (
     audit,
     bodies,
+    cancellation,
     class_edits,
     folders,
     import_export,
+    label_import,
     originals,
     overview,
     sample,
@@ -26,8 +28,10 @@ from cilf.console import (
     window_view,
 )  # fmt: skip
 from cilf.console.bodies import ChangeResponse, EventResponse, JobResponse
+from cilf.console.form_limits import FormRoute
 from cilf.console.gallery import Gallery
-from cilf.console.service import Console, NotFound
+from cilf.console.group_commit import GroupCommit
+from cilf.console.service import Action, Console, NotFound
 from cilf.console.store import QUEUED, RUNNING, Event, Job, WindowRow
 from cilf.console.verbs import VERBS
 
@@ -38,7 +42,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     404: {"model": bodies.Problem, "description": "The object does not exist."},
     409: {"model": bodies.ConflictProblem, "description": "Somebody else has changed the object."},
     413: {"model": bodies.Problem, "description": "The content is too large."},
-    503: {"model": bodies.Problem, "description": "The store cannot be reached, or is full."},
+    503: {"model": bodies.Problem, "description": "The store failed; the line says why."},
 }
 MEDIA = {"csv": "text/csv", "jsonl": "application/jsonl", "label-studio": "application/json"}
 SUFFIXES = {"csv": "csv", "jsonl": "jsonl", "label-studio": "json"}
@@ -51,15 +55,16 @@ ANY_FILE = {
 Window = Annotated[int, Path(ge=1, le=LARGEST, description="The number of a window.")]
 JobNumber = Annotated[int, Path(ge=1, le=LARGEST, description="The number of a job.")]
 Row = Annotated[int, Path(ge=0, le=LARGEST, description="The number of an instance, from 0.")]
+Raw = Annotated[bool, Query(description="Keep cells of a CSV file that spreadsheets compute.")]
 Cluster = Annotated[int, Path(ge=1, le=LARGEST, description="The number of a cluster.")]
 
 
 def make_routes(console: Console) -> APIRouter:
     """All routes under /api."""
-    api = APIRouter(prefix="/api", responses=PROBLEMS)
-    sections = (
-        _add_windows, _add_folders, _add_clusters, _add_instances, _add_pictures, _add_history,
-        _add_verbs, _add_classes, _add_labels, _add_model, _add_jobs,
+    api = APIRouter(prefix="/api", responses=PROBLEMS, route_class=FormRoute)
+    sections = (  # the first ones are found first, so verbs come before what is asked for rarely
+        _add_verbs, _add_windows, _add_folders, _add_clusters, _add_instances, _add_pictures,
+        _add_history, _add_classes, _add_labels, _add_model, _add_jobs,
     )  # fmt: skip
     for add in sections:
         add(api, console)
@@ -344,9 +349,9 @@ def _add_history(api: APIRouter, console: Console) -> None:
         response_class=Response,
         responses={200: {"content": {MEDIA[name]: {} for name in ("csv", "jsonl")}}},
     )
-    def export_audit(format: bodies.AuditFormat = "csv") -> Response:
+    def export_audit(format: bodies.AuditFormat = "csv", raw: Raw = False) -> Response:
         """Export the audit log: who did what, when, and from which address."""
-        content = audit.write_audit(console.store.audit(), format)
+        content = audit.write_audit(console.store.audit(), format, raw)
         headers = {"Content-Disposition": f'attachment; filename="audit.{SUFFIXES[format]}"'}
         return Response(content, media_type=MEDIA[format], headers=headers)
 
@@ -360,12 +365,14 @@ def _add_history(api: APIRouter, console: Console) -> None:
 
 
 def _add_verbs(api: APIRouter, console: Console) -> None:
+    group = GroupCommit(console)
     for name, verb in VERBS.items():
-        route = _make_verb_route(console, name)
+        route = _make_verb_route(group, name)
         route.__annotations__["body"] = verb.body
         api.post(
-            f"/windows/{{window}}/{name}", tags=["verbs"], name=name, description=verb.description
-        )(route)
+            f"/windows/{{window}}/{name}", tags=["verbs"], name=name, description=verb.description,
+            response_model=ChangeResponse,
+        )(route)  # fmt: skip
 
     @api.post("/windows/{window}/undo", tags=["verbs"])
     def undo(window: Window, body: bodies.UndoBody) -> ChangeResponse:
@@ -374,9 +381,11 @@ def _add_verbs(api: APIRouter, console: Console) -> None:
         return change_response(event)
 
 
-def _make_verb_route(console: Console, name: str) -> Callable[..., ChangeResponse]:
-    def route(window: Window, body: bodies.VerbBody) -> ChangeResponse:
-        return change_response(console.act(window, name, body))
+def _make_verb_route(group: GroupCommit, name: str) -> Callable[..., Awaitable[Response]]:
+    async def route(window: Window, body: bodies.VerbBody) -> Response:
+        event = await group.act(Action(window, name, body))
+        content = change_response(event).model_dump_json()
+        return Response(content, media_type="application/json")
 
     return route
 
@@ -430,29 +439,36 @@ def _add_labels(api: APIRouter, console: Console) -> None:
         response_class=Response,
         responses={200: {"content": {media: {} for media in MEDIA.values()}}},
     )
-    def export_labels(window: Window, request: Request, format: bodies.Format = "csv") -> Response:
+    def export_labels(
+        window: Window, request: Request, format: bodies.Format = "csv", raw: Raw = False
+    ) -> Response:
         """Export labels as CSV, as JSON lines, or as Label Studio tasks."""
         pictures = str(request.url_for("list_windows")) + f"/{window}/thumbs"
         rows = window_view.list_labels(console, window, pictures)
         version = f"version {console.window(window).facts['version']}"
-        content = import_export.write_labels(rows, format, version)
+        content = import_export.write_labels(rows, format, version, raw)
         attachment = f'attachment; filename="window-{window}.{SUFFIXES[format]}"'
         headers = {"Content-Disposition": attachment}
         return Response(content, media_type=MEDIA[format], headers=headers)
 
-    @api.post("/windows/{window}/labels", tags=["labels"], openapi_extra={"requestBody": ANY_FILE})
+    @api.post(
+        "/windows/{window}/labels",
+        tags=["labels"],
+        status_code=202,
+        openapi_extra={"requestBody": ANY_FILE},
+    )
     def import_labels(
         window: Window,
         content: Annotated[bytes, Depends(_read_content)],
         format: bodies.Format = "csv",
         person: Annotated[str, Query(max_length=100, pattern=r"^[^\x00-\x1f]*$")] = "",
-    ) -> dict[str, Any]:
-        """Import labels by identity, in any of the formats of the export."""
-        console.open(window)
-        labels = import_export.read_labels(content, format)
-        event = console.import_labels(window, labels, person) if labels else None
-        n_labels = 0 if event is None else event.about["n"]
-        return {"labels": n_labels, "version": console.open(window).state.version}
+    ) -> JobResponse:
+        """Import labels by identity, in any of the formats of the export.
+
+        The result of the job has the number of labels.
+        """
+        job = label_import.start_import(console, window, content, format, person)
+        return JobResponse(job=job)
 
 
 # ----------------------------------------------------------------- model and jobs
@@ -515,6 +531,11 @@ def _add_jobs(api: APIRouter, console: Console) -> None:
     def get_job(job: JobNumber) -> dict[str, Any]:
         """A job: its progress and its result."""
         return job_json(console.job(job))
+
+    @api.post("/jobs/{job}/cancel", tags=["model"])
+    def cancel_job(job: JobNumber) -> JobResponse:
+        """Cancel a job. One that runs ends when it reports its progress the next time."""
+        return JobResponse(job=cancellation.cancel_job(console, job))
 
     @api.post("/jobs/{job}/keep", tags=["model"])
     def keep_update(job: JobNumber) -> JobResponse:

@@ -15,18 +15,16 @@ from cilf import __version__
 from cilf.console import api, pages
 from cilf.console.console_metrics import collect_metrics
 from cilf.console.guard import Access, Guard
-from cilf.console.log import LOGGER, SERVER
+from cilf.console.log import LOGGER
 from cilf.console.metrics import add_metrics
 from cilf.console.page_words import use_page_words
 from cilf.console.service import Conflict, Console, NotFound
+from cilf.console.store_problems import explain_problem
 from cilf.console.uploads import TooLarge
 from cilf.errors import CilfError
 
 MAX_EVENTS = 20  # of a conflict
 MAX_ECHO = 200  # characters of a request that an answer repeats
-STORE_PROBLEM = (
-    f"the store cannot be reached or is full: nothing was changed, {SERVER} in the store says why."
-)
 TAGS = [
     {"name": "windows", "description": "Data in which novel classes are detected."},
     {"name": "view", "description": "What was detected, and the changes since."},
@@ -60,7 +58,7 @@ def make_app(console: Console, access: Access) -> FastAPI:
 
     async def fail(request: Request, error: Exception) -> Response:
         LOGGER.error("%s %s failed", request.method, request.url.path, exc_info=error)
-        return JSONResponse({"detail": STORE_PROBLEM}, status_code=503)
+        return JSONResponse({"detail": explain_problem(error)}, status_code=503)
 
     app.add_exception_handler(CilfError, refuse)
     app.add_exception_handler(RequestValidationError, explain)

@@ -10,7 +10,6 @@ from cilf.console.verbs import VERBS, describe_event
 from cilf.data.spreadsheets import format_csv
 
 COLUMNS = ("time", "person", "address", "window", "action", "description")
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # beginnings of cells that spreadsheets compute
 
 
 def describe_row(row: AuditRow) -> str:
@@ -21,10 +20,14 @@ def describe_row(row: AuditRow) -> str:
     return ", ".join(f"{name} {value}" for name, value in about.items() if name != "person")
 
 
-def write_audit(rows: Sequence[AuditRow], format: str) -> bytes:
-    """The log as "csv" or "jsonl". A cell that a spreadsheet would compute starts with '."""
+def write_audit(rows: Sequence[AuditRow], format: str, raw: bool = False) -> bytes:
+    """The log as "csv" or "jsonl".
+
+    In a CSV file, a cell that a spreadsheet would compute begins with an apostrophe unless it is
+    ``raw``.
+    """
     if format == "csv":
-        return format_csv(COLUMNS, [[_defuse(cell) for cell in _list_cells(row)] for row in rows])
+        return format_csv(COLUMNS, map(_list_cells, rows), raw=raw)
     plain = [
         dict(zip(COLUMNS, _list_cells(row), strict=True)) | {"about": dict(row.about)}
         for row in rows
@@ -35,7 +38,3 @@ def write_audit(rows: Sequence[AuditRow], format: str) -> bytes:
 def _list_cells(row: AuditRow) -> list[object]:
     window = "" if row.window is None else row.window
     return [row.time, row.person, row.address, window, row.action, describe_row(row)]
-
-
-def _defuse(cell: object) -> object:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell

@@ -15,22 +15,53 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
+from cilf.core.documents import (
+    ArrayForm,
+    Damage,
+    Document,
+    map_npy,
+    parse_npy,
+    read_arrays,
+    read_content,
+    read_document,
+    read_part,
+)
 from cilf.core.extras import optional
 from cilf.core.files import make_folder, replace_file
 from cilf.core.random import generator
 from cilf.core.types import Array, Floats, Ints
+from cilf.errors import BadInput
 
 VIEW, EMBEDDING, FEATURES, FORM = "view.npz", "embedding.npy", "features.npy", "form.json"
 THUMBS, WHOLE = "thumbs", "whole"  # packed files
 IMAGES, STRIPS, TEXTS, VECTORS = "images", "strips", "texts", "vectors"  # forms
 N_EXEMPLARS = 4  # nearest, farthest and random members, each
+
+
+FORMS = {
+    "ids": ArrayForm("U", ndim=1, rows="n"),
+    "label": ArrayForm("U", ndim=1, rows="n"),
+    "source": ArrayForm("U", ndim=1, rows="n", optional=True),
+    "novelty": ArrayForm("f", ndim=1, rows="n"),
+    "cluster": ArrayForm("i", ndim=1, rows="n"),
+    "places": ArrayForm("f", ndim=2, rows="n"),
+    "stack": ArrayForm("i", ndim=1, rows="n", optional=True),
+}
+
+
+class FormDocument(Document):
+    """The schema of form.json."""
+
+    form: Literal["images", "strips", "texts", "vectors"]
 
 
 @dataclass(frozen=True)
@@ -39,19 +70,24 @@ class Packed:
 
     folder: Path
     name: str
+    n: int  # pieces
 
     @cached_property
     def _ends(self) -> Ints:
-        return np.asarray(np.load(self.folder / f"{self.name}.npy", allow_pickle=False))
+        name = f"{self.name}.npy"
+        ends = parse_npy(read_content(self.folder / name), name)
+        if ends.dtype.kind != "i" or ends.shape != (self.n,):
+            raise Damage(f"{name} has no valid array")
+        if (np.diff(ends, prepend=0) < 0).any():
+            raise Damage(f"{name} does not go up")
+        return ends
 
     def exists(self) -> bool:
         return (self.folder / f"{self.name}.npy").is_file()
 
     def read(self, row: int) -> bytes:
         start, end = int(self._ends[row - 1]) if row else 0, int(self._ends[row])
-        with (self.folder / f"{self.name}.bin").open("rb") as file:
-            file.seek(start)
-            return file.read(end - start)
+        return read_part(self.folder / f"{self.name}.bin", start, end)
 
     def write(self, pieces: Sequence[bytes]) -> None:
         ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
@@ -70,8 +106,8 @@ class Gallery:
 
     @cached_property
     def _view(self) -> dict[str, Array]:
-        with np.load(self.folder / VIEW, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
+        with self._explaining_damage():
+            return read_arrays(self.folder / VIEW, FORMS)
 
     @cached_property
     def ids(self) -> list[str]:
@@ -114,7 +150,11 @@ class Gallery:
 
     @cached_property
     def embedding(self) -> Floats:
-        return np.asarray(np.load(self.folder / EMBEDDING, mmap_mode="r", allow_pickle=False))
+        with self._explaining_damage():
+            embedding = map_npy(self.folder / EMBEDDING, ArrayForm("f", ndim=2))
+            if len(embedding) != len(self.ids):
+                raise Damage(f"{EMBEDDING} has another length")
+            return embedding
 
     @cached_property
     def features(self) -> Floats:
@@ -122,7 +162,8 @@ class Gallery:
         path = self.folder / FEATURES
         if not path.is_file():  # windows of earlier versions, and what a model keeps
             return self.embedding
-        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+        with self._explaining_damage():
+            return map_npy(path, ArrayForm("f", ndim=2))
 
     @cached_property
     def directions(self) -> Floats:
@@ -132,31 +173,43 @@ class Gallery:
     @cached_property
     def form(self) -> str:
         """The form of the instances: "images", "strips", "texts", or "vectors" without pictures."""
-        return str(json.loads((self.folder / FORM).read_text())["form"])
+        with self._explaining_damage():
+            return str(read_document(self.folder / FORM, FormDocument)["form"])
 
     @cached_property
     def _thumbs(self) -> Packed:
-        return Packed(self.folder, THUMBS)
+        return Packed(self.folder, THUMBS, len(self.ids))
 
     @cached_property
     def _whole(self) -> Packed | None:
-        packed = Packed(self.folder, WHOLE)
+        packed = Packed(self.folder, WHOLE, len(self.ids))
         return packed if packed.exists() else None
 
     def thumb(self, row: int) -> bytes:
         """The picture of an instance, or the beginning of its text."""
-        return self._thumbs.read(row)
+        with self._explaining_damage():
+            return self._thumbs.read(row)
 
     def whole(self, row: int) -> bytes | None:
         """The larger picture or the whole text of an instance; None if it is not kept here."""
-        return None if self._whole is None else self._whole.read(row)
+        with self._explaining_damage():
+            return None if self._whole is None else self._whole.read(row)
 
     @property
     def has_pictures(self) -> bool:
         return self.form in (IMAGES, STRIPS)
 
     def excerpt(self, row: int) -> str:
-        return self.thumb(row).decode() if self.form == TEXTS else ""
+        return self.thumb(row).decode(errors="replace") if self.form == TEXTS else ""
+
+    @contextmanager
+    def _explaining_damage(self) -> Iterator[None]:
+        try:
+            yield
+        except Damage as error:
+            raise BadInput(
+                f"the window in {self.folder} is damaged ({error}): detect it again."
+            ) from error
 
 
 def write_gallery(
@@ -177,9 +230,9 @@ def write_gallery(
 ) -> Gallery:
     """Write the files of a window."""
     make_folder(folder)
-    Packed(folder, THUMBS).write(thumbs)
+    Packed(folder, THUMBS, len(thumbs)).write(thumbs)
     if whole is not None:
-        Packed(folder, WHOLE).write(whole)
+        Packed(folder, WHOLE, len(whole)).write(whole)
     replace_file(folder / EMBEDDING, _npy(embedding.astype(np.float32)))
     if features is not None:
         replace_file(folder / FEATURES, _npy(features.astype(np.float32)))

@@ -176,7 +176,8 @@ class _LimitedBody:
     async def __call__(self) -> Message:
         patience = None if self.is_whole else BODY_SECONDS  # what comes after it is the end
         try:
-            message = await asyncio.wait_for(self.receive(), patience)
+            async with asyncio.timeout(patience):
+                message = await self.receive()
         except TimeoutError:
             return {"type": "http.disconnect"}
         if message["type"] == "http.request":

@@ -35,18 +35,22 @@ Entry = tuple[str, str, str]  # place in the file, identity, label or ""
 COLUMNS = ("identity", "label", "predicted", "cluster", "novelty")
 
 
-def write_labels(rows: Iterable[LabelRow], format: str, model_version: str) -> bytes:
+def write_labels(
+    rows: Iterable[LabelRow], format: str, model_version: str, raw: bool = False
+) -> bytes:
     """A file in one of the formats of ``READERS``."""
     if format == "label-studio":
         return to_label_studio(rows, model_version)
-    return to_csv(rows) if format == "csv" else to_jsonl(rows)
+    return to_csv(rows, raw) if format == "csv" else to_jsonl(rows)
 
 
-def to_csv(rows: Iterable[LabelRow]) -> bytes:
-    """A table that ``cilf update`` takes."""
+def to_csv(rows: Iterable[LabelRow], raw: bool = False) -> bytes:
+    """A table that ``cilf update`` takes. ``raw`` cells have no apostrophe before a formula."""
     plain = (asdict(row) for row in rows)
     return format_csv(
-        COLUMNS, [["" if row[name] is None else row[name] for name in COLUMNS] for row in plain]
+        COLUMNS,
+        [["" if row[name] is None else row[name] for name in COLUMNS] for row in plain],
+        raw=raw,
     )
 
 

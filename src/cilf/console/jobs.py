@@ -7,7 +7,6 @@ that started it is gone, and the next worker does its unfinished job again.
 from __future__ import annotations
 
 import fcntl
-import json
 import logging
 import os
 import time
@@ -19,11 +18,13 @@ from typing import Any
 import numpy as np
 
 from cilf import workflow
-from cilf.console import class_edits, uploads
+from cilf.console import class_edits, import_export, uploads
+from cilf.console.cancellation import CANCELLED_PROBLEM, JobCancelled, end_job
 from cilf.console.classes import Classes
 from cilf.console.detections import DETECTION, detection_folder, match_rows
 from cilf.console.drift import measure_drift
 from cilf.console.gallery import Gallery
+from cilf.console.label_import import IMPORT, read_import, remove_import
 from cilf.console.log import LOGGER, WORKER, open_log
 from cilf.console.page_words import use_page_words
 from cilf.console.server import DATABASE
@@ -32,7 +33,6 @@ from cilf.console.snapshot import build_gallery, build_known_gallery
 from cilf.console.store import (
     CLASSES,
     DONE,
-    FAILED,
     PENDING,
     Event,
     Job,
@@ -42,8 +42,10 @@ from cilf.console.store import (
     WindowRow,
     now,
 )  # fmt: skip
+from cilf.console.store_problems import UNKNOWN, explain_problem
 from cilf.console.window_edits import DELETED_PROBLEM, finish_deletions
 from cilf.core import notices, validation
+from cilf.core.documents import Damage, Document, Text, read_document
 from cilf.core.progress import listen, report
 from cilf.core.reading import restricted_reading
 from cilf.data import DATASETS
@@ -55,11 +57,13 @@ from cilf.nn.image_models import LITE0, LITE2
 from cilf.nn.text_models import MINILM
 from cilf.workflow.findings import Findings
 from cilf.workflow.ledger import hash_instances
-from cilf.workflow.versions import UPDATE, ModelFolder
+from cilf.workflow.model_log import UPDATE
+from cilf.workflow.versions import ModelFolder
 
 LOCK, FINDINGS = "worker.lock", "findings"
 NETWORKS = ("auto", *BACKBONES, LITE0, LITE2, MINILM)  # that a request may name
 LOADING = "loading the model"  # a stage
+UNEXPECTED = f"it failed unexpectedly: {WORKER} in the store says why."
 IDLE = 0.2  # seconds between two requests for a job
 PROGRESS_EVERY = 0.25  # seconds between two writes of the progress
 
@@ -94,13 +98,17 @@ class Worker:
             try:
                 with listen(self._progress(job)), restricted_reading(self._readable(job)):
                     result = dict(JOBS[job.kind](self, job))
+            except JobCancelled:
+                end_job(self.store, job, CANCELLED_PROBLEM, cancelled=True)
+                return
             except CilfError as error:
-                self._fail(job, use_page_words(str(error)))
+                end_job(self.store, job, use_page_words(str(error)))
                 return
-            except Exception:  # noqa: BLE001 - whatever a learner may raise is logged
+            except Exception as error:  # noqa: BLE001 - whatever a learner may raise is logged
                 LOGGER.exception("job %d (%s) failed", job.id, job.kind)
-                self._fail(job, f"it failed unexpectedly: {WORKER} in the store says why.")
+                end_job(self.store, job, _explain_failure(error))
                 return
+        remove_import(self.store, job)
         self.publish_model()
         self.store.change_job(job.id, status=DONE, result=result | {"notices": lines})
 
@@ -109,14 +117,6 @@ class Worker:
         if self.roots is None or job.about.get("data") in DATASETS:
             return None
         return [*self.roots, self.store.folder / uploads.UPLOADS]
-
-    def _fail(self, job: Job, problem: str) -> None:
-        is_first = job.kind == "detect" and not job.about.get("again")
-        if is_first and job.window is not None:
-            self.store.change_window(job.window, status=FAILED, facts={"problem": problem})
-        if job.about.get("update") is not None:  # it was not rolled back
-            self.store.reopen_update(job.about["update"])
-        self.store.change_job(job.id, status=FAILED, problem=problem)
 
     def _progress(self, job: Job) -> Callable[[str, int, int], None]:
         last_stage, written = "", 0.0
@@ -127,6 +127,8 @@ class Worker:
                 raise SystemExit
             if stage != last_stage or time.monotonic() - written > PROGRESS_EVERY:
                 last_stage, written = stage, time.monotonic()
+                if self.store.is_cancelled(job.id):
+                    raise JobCancelled
                 self.store.change_job(job.id, stage=stage, done=done, total=total)
 
         return listen
@@ -277,19 +279,22 @@ class Worker:
                 updated = workflow.update(
                     self.model,
                     Findings.open(folder / FINDINGS),
-                    json.loads(path.read_text(encoding="utf-8")),
+                    _read_labels(path),
                     source=path,
                     force=job.about["force"],
                     note=note,
                     renames=job.about.get("renames"),
                 )
             except workflow.WouldForget as refused:
-                return refused.result.to_json() | {
-                    "refused": True,
-                    "why": use_page_words(str(refused)),
-                }
-            assert updated.event is not None
-            outcome = updated.to_json() | {"before": updated.event.before}
+                why = use_page_words(str(refused))
+                return refused.result.to_json() | {"refused": True, "why": why}
+            except BadInput:  # of the disk, maybe after the version was written
+                outcome = self._find_finished(note, Findings(folder / FINDINGS).id)
+                if outcome is None:
+                    raise
+            else:
+                assert updated.event is not None
+                outcome = updated.to_json() | {"before": updated.event.before}
         self.store.add_update(
             Update(job.id, job.window, outcome["version"], outcome["before"], PENDING, outcome)
         )
@@ -354,6 +359,16 @@ class Worker:
         note = class_edits.note_of(job)
         return next((event.version for event in made if event.about.get("note") == note), None)
 
+    def import_labels(self, job: Job) -> Mapping[str, Any]:
+        assert job.window is not None
+        if self.store.window(job.window) is None:
+            raise BadInput(DELETED_PROBLEM)
+        report("reading labels", 0, 1)
+        labels = import_export.read_labels(read_import(self.store, job), job.about["format"])
+        event = self._console.import_labels(job.window, labels, job.about["person"], job=job.id)
+        n_labels = 0 if event is None else event.about["n"]
+        return {"labels": n_labels, "version": self.store.last_seq(job.window)}
+
     def rollback(self, job: Job) -> Mapping[str, Any]:
         model, to = ModelFolder.open(self.model), int(job.about["to"])
         if model.current != to:  # else a worker was killed after the rollback
@@ -378,7 +393,14 @@ JOBS: dict[str, Callable[[Worker, Job], Mapping[str, Any]]] = {
     "rollback": Worker.rollback,
     "merge": Worker.merge,
     "forget": Worker.forget,
+    IMPORT: Worker.import_labels,
 }
+
+
+def _explain_failure(error: Exception) -> str:
+    """What a person is told about an error that nobody expected."""
+    problem = explain_problem(error)
+    return UNEXPECTED if problem == UNKNOWN else problem
 
 
 @contextmanager
@@ -396,6 +418,21 @@ def _collect_notices() -> Iterator[list[str]]:
         yield lines
     finally:
         notices.LOGGER.removeHandler(listener)
+
+
+class LabelsDocument(Document):
+    """The schema of the labels that an update learns; its keys are identities."""
+
+    __pydantic_extra__: dict[str, Text]
+
+
+def _read_labels(path: Path) -> dict[str, str]:
+    try:
+        return read_document(path, LabelsDocument)
+    except Damage as error:
+        raise BadInput(
+            f"the labels in {path.parent} are damaged ({error}): update again."
+        ) from error
 
 
 def run_worker(folder: Path, model: Path, roots: Sequence[Path] | None) -> None:

@@ -23,6 +23,7 @@ from cilf.console.uploads import ACCEPTED, TABLES
 from cilf.console.verbs import VERBS, describe_event
 from cilf.errors import CilfError
 from cilf.query import STRATEGIES
+from cilf.workflow.comparison import bound_accuracy
 
 HERE = File(__file__).parent
 STATIC = HERE / "static"
@@ -91,6 +92,7 @@ class _Renderer:
         self.templates.globals["version"] = cilf.__version__
         self.templates.filters["colour"] = lambda number: (number - 1) % N_COLOURS
         self.templates.filters["percent"] = _format_percent
+        self.templates.filters["bounds"] = _format_bounds
         self.templates.filters["counted"] = _format_count
 
     def __call__(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
@@ -104,6 +106,12 @@ def _format_count(n: int, noun: str) -> str:
 
 def _format_percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.0f} %"
+
+
+def _format_bounds(accuracy: float | None, n: int) -> str:
+    """The bounds of an accuracy that was measured on so many instances; "" if on none."""
+    bounds = None if accuracy is None else bound_accuracy(accuracy, n)
+    return f"{100 * bounds[0]:.0f}-{100 * bounds[1]:.0f} %" if bounds else ""
 
 
 # ----------------------------------------------------------------- all windows
@@ -186,7 +194,9 @@ def _add_login(app: FastAPI, console: Console, access: Access, render: _Renderer
         return render("login.html", page="login", problem="")
 
     @app.post(LOGIN, response_class=HTMLResponse, include_in_schema=False)
-    def login(request: Request, token: Annotated[str, Form(max_length=1000)] = "") -> Response:
+    def login(  # nosec B107  # a form without a token has the empty one, which is refused
+        request: Request, token: Annotated[str, Form(max_length=1000)] = ""
+    ) -> Response:
         problem = access.check_token(token, address_of(request))
         console.store.log("wrong token" if problem else "log in")
         if problem:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -55,9 +56,9 @@ def serve(
         roots: the folders that windows may be read from. Without roots and token, all folders are.
         announce: a function that is called with the address once the server listens.
     """
-    uvicorn = optional("uvicorn", extra="console", purpose="the console")
-    for module in ("fastapi", "sqlalchemy", "jinja2", "python_multipart", "PIL"):
-        optional(module, extra="console", purpose="the console")
+    require_console_extra()
+    import uvicorn
+
     from cilf.console.app import make_app
     from cilf.console.connections import PatientProtocol
     from cilf.console.guard import Access
@@ -71,17 +72,43 @@ def serve(
     make_folder(folder)
     with _hold_lock(folder), listen(host, port) as sock:
         open_log(folder, SERVER)
-        store = Store(folder, database)
         model = model or folder / "model"
+        store = Store(folder, database)
         app = make_app(Console(store, model, readable_roots(token, roots)), access)
         config = uvicorn.Config(
             app, log_level="warning", lifespan="off", timeout_keep_alive=30,
-            http=PatientProtocol, limit_concurrency=MOST_CONNECTIONS,
+            http=PatientProtocol, limit_concurrency=MOST_CONNECTIONS, access_log=False,
         )  # fmt: skip
-        with _run_worker(folder, model, readable_roots(token, roots), database):
+        with (
+            closing(store),  # after the worker has ended, so that nobody else has it open
+            _end_in_order(),
+            _run_worker(folder, model, readable_roots(token, roots), database),
+        ):
             announce(format_address(sock, host, token))
             uvicorn.Server(config).run(sockets=[sock])
-        store.close()
+
+
+@contextmanager
+def _end_in_order() -> Iterator[None]:
+    """Let SIGTERM end the block as an exception does, so that what is open is closed."""
+    if threading.current_thread() is not threading.main_thread():  # it gets no signals
+        yield
+        return
+
+    def end(number: int, _: object) -> None:
+        raise SystemExit(0)
+
+    former = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, former)
+
+
+def require_console_extra() -> None:
+    """Say what to install if the packages of the console are missing."""
+    for module in ("uvicorn", "fastapi", "sqlalchemy", "jinja2", "python_multipart", "PIL"):
+        optional(module, extra="console", purpose="the console")
 
 
 def readable_roots(token: str | None, roots: Sequence[Path]) -> list[Path] | None:

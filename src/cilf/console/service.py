@@ -10,7 +10,8 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,6 +31,7 @@ from cilf.console.detections import (
     replay_window,
 )
 from cilf.console.gallery import Gallery
+from cilf.console.origin import Origin, come_from, current_origin
 from cilf.console.presence import Presence
 from cilf.console.state import KNOWN, OPEN, Patch, PatchConflict, State
 from cilf.console.store import (
@@ -46,6 +48,7 @@ from cilf.console.store import (
 )  # fmt: skip
 from cilf.console.uploads import UPLOADS
 from cilf.console.verbs import AGAIN, KNOWN_CLASS, UNDO, VERBS, Context, label_rows
+from cilf.core.progress import report
 from cilf.core.types import Ints
 from cilf.errors import BadInput
 from cilf.workflow.findings import PERSON
@@ -106,6 +109,10 @@ class OpenWindow:
         """The seq of the event since which the detection is shown."""
         return find_start(self.events, self.undone)
 
+    def copy(self) -> OpenWindow:
+        """The window with a state and events of its own."""
+        return replace(self, state=self.state.copy(), events=list(self.events))
+
     def add(self, event: Event, folder: Path) -> None:
         """Apply an event of the log; ``folder`` is that of the window."""
         if changes_detection(event):
@@ -113,6 +120,34 @@ class OpenWindow:
         else:
             self.state.apply(Patch.from_json(event.patch))
         self.events.append(event)
+
+
+@dataclass(frozen=True)
+class Action:
+    """The use of a verb in a request."""
+
+    window: int
+    verb: str
+    body: VerbBody
+    origin: Origin = field(default_factory=current_origin)
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of a window that is to be written, and who makes it.
+
+    Attributes:
+        make_patch: computes the patch from the window as the changes before have left it.
+        undoes: the seq of the event that it undoes.
+    """
+
+    window: int
+    verb: str
+    about: Mapping[str, Any]
+    make_patch: Callable[[OpenWindow], Patch]
+    body: VerbBody
+    undoes: int | None = None
+    origin: Origin = field(default_factory=current_origin)
 
 
 T = TypeVar("T")
@@ -129,6 +164,7 @@ class Console:
         self._open: OrderedDict[int, OpenWindow] = OrderedDict()
         self._known: OrderedDict[str, Gallery] = OrderedDict()
         self._values: dict[tuple[str, int], tuple[tuple[int, ...], Any]] = {}
+        self._classes: tuple[Mapping[str, Any], Classes] | None = None  # of a model
         self.lock = threading.RLock()
         self.presence = Presence()
 
@@ -317,15 +353,42 @@ class Console:
 
     def act(self, window: int, name: str, body: VerbBody) -> Event:
         """Change a window by a verb of ``VERBS``."""
-        verb, about, key = VERBS[name], body.about, ""
+        (done,) = self.act_all([Action(window, name, body)])
+        if isinstance(done, Exception):
+            raise done
+        return done
+
+    def act_all(self, actions: Sequence[Action]) -> list[Event | Exception]:
+        """Change windows by verbs, in order. All changes are written in one transaction.
+
+        Returns the event of each action, or why it was refused.
+        """
+        opened: dict[int, OpenWindow] = {}
+        changes: dict[int, Change] = {}  # by the place of the action
+        done: dict[int, Event | Exception] = {}
+        classes = self.classes()
+        for place, action in enumerate(actions):
+            try:
+                if action.window not in opened:
+                    opened[action.window] = self.open(action.window)
+                with come_from(action.origin):
+                    changes[place] = self._make_change(action, classes)
+            except Exception as error:  # noqa: BLE001 - the action fails, the others do not
+                done[place] = error
+        done |= dict(zip(changes, self._write(list(changes.values()), opened), strict=True))
+        return [done[place] for place in range(len(actions))]
+
+    def _make_change(self, action: Action, classes: Classes) -> Change:
+        verb, body = VERBS[action.verb], action.body
+        about, key = body.about, ""
         if "name" in about:
             find = self._known_key if verb.dialog == KNOWN_CLASS else self.make_class
-            key = find(about["name"], body.person)
+            key = find(about["name"], body.person, classes)
 
         def make_patch(opened: OpenWindow) -> Patch:
             return verb.function(Context(opened.state, opened.gallery.embedding, key), body)
 
-        return self._change(window, name, about, make_patch, body)
+        return Change(action.window, action.verb, about, make_patch, body, origin=action.origin)
 
     def change(self, window: int, verb: str, make: MakeChange, person: str = "") -> Event | None:
         """Change a window as a verb does, if ``make`` finds something to change in it."""
@@ -340,10 +403,17 @@ class Console:
             return self._change(window, verb, about, lambda one: _patch_of(make(one)), body)
 
     def import_labels(
-        self, window: int, labels: Mapping[str, str], person: str = ""
+        self, window: int, labels: Mapping[str, str], person: str = "", job: int | None = None
     ) -> Event | None:
-        """Label instances by identity. Returns None if all of them have their labels already."""
+        """Label instances by identity. Returns None if all of them have their labels already.
+
+        A ``job`` imports its labels once, even if its worker was killed before it wrote so.
+        """
         opened, classes = self.open(window), self.classes()
+        with opened.lock:
+            done = [e for e in opened.events if job is not None and e.about.get("job") == job]
+        if done:
+            return done[0]
         row_of = opened.gallery.row_of
         unknown = [identity for identity in labels if identity not in row_of]
         if unknown:
@@ -360,9 +430,14 @@ class Console:
         }
         if not fresh:
             return None
-        keys = {name: self.make_class(name, person) for name in set(fresh.values())}
+        names, keys = dict.fromkeys(fresh.values()), {}
+        for place, name in enumerate(names):
+            report("classes", place, len(names))
+            keys[name] = self.make_class(name, person)
+        report("labels", 0, 1)
         wanted = {row: keys[name] for row, name in fresh.items()}
         about = {"n": len(fresh), "name": ", ".join(sorted(keys)[:MOST_NAMES])}
+        about |= {} if job is None else {"job": job}
         return self._change(
             window, "label", about, lambda opened: label_rows(opened.state, wanted),
             VerbBody(person=person),
@@ -420,43 +495,73 @@ class Console:
         undoes: int | None = None,
     ) -> Event:
         """Write a change, if nobody has changed the same clusters since the body's version."""
-        opened = self.open(window)
-        with opened.lock:
+        change = Change(window, verb, about, make_patch, body, undoes)
+        (done,) = self._write([change], {window: self.open(window)})
+        if isinstance(done, Exception):
+            raise done
+        return done
+
+    def _write(
+        self, changes: Sequence[Change], opened: Mapping[int, OpenWindow]
+    ) -> list[Event | Exception]:
+        """Write changes of windows in order, in one transaction.
+
+        Returns the event of each change, or why it was refused. Nobody sees a change in memory
+        before it is on disk: changes are made on copies of the windows.
+        """
+        with ExitStack() as locks:
+            for number in sorted(opened):  # always in this order: nobody waits in a circle
+                locks.enter_context(opened[number].lock)
             for _ in range(MOST_ATTEMPTS):
-                _require_unchanged(opened, body)
-                patch = make_patch(opened)
-                _require_fit(opened, patch, undoes)
-                seq = opened.state.version + 1
-                event = Event(
-                    window, seq, verb, about, patch.to_json(), body.person, now(), undoes
-                )  # fmt: skip
+                drafts = {number: window.copy() for number, window in opened.items()}
+                done = [_try_change(drafts[change.window], change) for change in changes]
+                events = [
+                    (event, change.origin)
+                    for event, change in zip(done, changes, strict=True)
+                    if isinstance(event, Event)
+                ]
                 try:
-                    self.store.append(event)  # an event that is not in the log did not happen
+                    if events:
+                        self.store.append_all(events)
                 except SeqTaken:
-                    self._catch_up(opened, window)
+                    for number, window in opened.items():
+                        self._catch_up(window, number)
                     continue
-                opened.add(event, self.folder(window))
-                return event
-        raise Conflict("others are changing this window: try again.", opened.state.version)
+                for number, window in opened.items():
+                    window.state, window.events = drafts[number].state, drafts[number].events
+                return done
+        return [
+            Conflict("others are changing this window: try again.", opened[c.window].state.version)
+            for c in changes
+        ]
 
     # ------------------------------------------------------------- classes
 
     def classes(self) -> Classes:
-        model = self.model()
+        """All classes. The object is kept until the log or the model has changed."""
+        model, kept = self.model(), self._classes
+        if kept is None or kept[0] != model or kept[1].version != self.store.last_seq(CLASSES):
+            kept = self._classes = model, self._read_classes(model)
+        return kept[1]
+
+    def _read_classes(self, model: Mapping[str, Any]) -> Classes:
         renames = [event.get("renamed", {}) for event in model["events"]]
         merges = [event.get("merged", {}) for event in list_lineage(model)]
         return Classes(model["classes"], self.store.events(CLASSES), renames, merges)
 
-    def _known_key(self, name: str, _: str) -> str:
-        key = self.classes().key(name)
+    def _known_key(self, name: str, _: str, classes: Classes) -> str:
+        key = classes.key(name)
         if key is None:
             raise BadInput(f"class {name!r} is not known: name the cluster to make a new class.")
         return key
 
-    def make_class(self, typed: str, person: str = "") -> str:
-        """The key of the class of this name. The class is made if there is none."""
+    def make_class(self, typed: str, person: str = "", classes: Classes | None = None) -> str:
+        """The key of the class of this name. The class is made if there is none.
+
+        ``classes`` are those that were there a moment ago, if the caller has them.
+        """
         for _ in range(MOST_ATTEMPTS):
-            classes = self.classes()
+            classes = classes or self.classes()
             try:
                 name = classes.check_name(typed)
             except BadInput:  # a name that nothing uses any more may be in the way
@@ -469,6 +574,7 @@ class Console:
             try:
                 self.store.append(Event(CLASSES, seq, NEW, {"name": name}, patch, person, now()))
             except SeqTaken:
+                classes = None
                 continue
             return name
         raise Conflict("others are changing the classes: try again.")
@@ -574,6 +680,24 @@ def find_undone(events: Sequence[Event]) -> set[int]:
     """The seq of events that were undone, and of those that undid them."""
     pairs = [(event.undoes, event.seq) for event in events if event.undoes is not None]
     return {seq for pair in pairs for seq in pair}
+
+
+def _try_change(draft: OpenWindow, change: Change) -> Event | Exception:
+    """Make a change of a draft. Returns its event, or why it was refused."""
+    try:
+        _require_unchanged(draft, change.body)
+        patch = change.make_patch(draft)
+        _require_fit(draft, patch, change.undoes)
+        seq = draft.state.version + 1
+        event = Event(
+            change.window, seq, change.verb, change.about, patch.to_json(), change.body.person,
+            now(), change.undoes,
+        )  # fmt: skip
+        draft.state.apply(patch)
+        draft.events.append(event)
+        return event
+    except Exception as error:  # noqa: BLE001 - the change fails, the others do not
+        return error
 
 
 def _patch_of(made: tuple[Mapping[str, Any], Patch] | None) -> Patch:

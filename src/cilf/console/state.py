@@ -7,6 +7,7 @@ what was before and what is after, so the reversed patch undoes it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -130,6 +131,14 @@ class State:
         self.last_change: dict[int, int] = {}  # cluster -> version of its last change
         self.highest = len(self.clusters) - 1  # number that any cluster has ever had
         self.version = 0
+
+    def copy(self) -> State:
+        """A state that changes on its own."""
+        twin = copy(self)
+        twin.cluster_of = self.cluster_of.copy()
+        twin.clusters, twin.opinions = dict(self.clusters), dict(self.opinions)
+        twin.last_change = dict(self.last_change)
+        return twin
 
     def members(self, cluster: int) -> Ints:
         return np.flatnonzero(self.cluster_of == cluster)

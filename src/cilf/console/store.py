@@ -6,7 +6,8 @@ when ``append`` returns: SQLite has a write-ahead log with a full sync.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,13 +17,17 @@ import sqlalchemy as sa
 from sqlalchemy import event as sa_event
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
-from cilf.console.origin import current_origin
+from cilf.console.origin import Origin, current_origin
+from cilf.console.store_problems import NOTHING_SAVED, explain_problem
 from cilf.errors import BadConfig
 
 FORMAT = 2  # of the tables and of what is in them
+FORMAT_ROW = "format"  # the fact that says so
 CLASSES = 0  # the stream of events about classes; every other stream is a window's
 FILE = "console.sqlite"
+BELOW = "./"  # what a path begins with that is kept relative to the store
 QUEUED, RUNNING, DONE, FAILED = "queued", "running", "done", "failed"
+CANCELLED = "cancelled"  # status of a job
 DELETED = "deleted"  # status of a window whose number is not used again
 MOST_ATTEMPTS = 3
 KILLED = "the worker was killed several times during this job: there may be too little memory."
@@ -86,6 +91,11 @@ _archive = sa.Table(
     "archive",
     _tables,
     sa.Column("window", sa.Integer, primary_key=True, autoincrement=False),
+)
+_cancellations = sa.Table(
+    "cancellations",
+    _tables,
+    sa.Column("job", sa.Integer, primary_key=True, autoincrement=False),
 )
 _facts = sa.Table(
     "facts",
@@ -151,7 +161,7 @@ class WindowRow:
 
 @dataclass(frozen=True)
 class Job:
-    """A job for the worker, of kind fit, detect, update, rollback, merge or forget."""
+    """A job for the worker, of kind fit, detect, update, rollback, merge, forget or import."""
 
     id: int
     kind: str
@@ -186,23 +196,64 @@ class Store:
         self.folder = folder
         self.engine = _engine(folder, url)
         try:
+            self._require_format()
             _tables.create_all(self.engine)
+            self._write_format()
         except SQLAlchemyError as error:
-            reason = str(getattr(error, "orig", error)).strip().partition("\n")[0]
-            raise BadConfig(f"the database cannot be used ({reason}): check its URL.") from error
-        self._require_format()
+            self.engine.dispose()
+            raise BadConfig(self._explain(error)) from error
+        except BadConfig:
+            self.engine.dispose()
+            raise
+
+    @property
+    def is_sqlite(self) -> bool:
+        return self.engine.dialect.name == "sqlite"
+
+    def _explain(self, error: SQLAlchemyError) -> str:
+        """Why the database cannot be opened, in one line."""
+        reason = str(getattr(error, "orig", error)).strip().partition("\n")[0]
+        if not self.is_sqlite:
+            return f"the database cannot be used ({reason}): check its URL."
+        problem = explain_problem(error).replace(f" {NOTHING_SAVED}", "")
+        return f"the store {self.folder} cannot be opened ({reason}): {problem}"
 
     def _require_format(self) -> None:
-        found = self.fact("format")
-        if found is None and not self.windows():
-            self.put_fact("format", FORMAT)
-        elif found != FORMAT:
-            raise BadConfig(
-                f"the store {self.folder} has an older format ({found or 1}, this version reads "
-                f"{FORMAT}): start a new store."
-            )
+        """Refuse a database of another format before anything in it is changed."""
+        found = self._read_format()
+        if found in (None, FORMAT):
+            return
+        about = f"the store {self.folder} has format {found}, and this cilf reads {FORMAT}: "
+        if found > FORMAT:
+            raise BadConfig(f"{about}it was written by a newer cilf, so update cilf.")
+        raise BadConfig(f"{about}it was written by an older cilf, so start a new store.")
+
+    def _read_format(self) -> int | None:
+        """The format of the tables; None if there are none. A file of SQLite has it in its head."""
+        if self.is_sqlite:
+            with self.engine.connect() as connection:
+                version = int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
+            if version:
+                return version
+        tables = sa.inspect(self.engine).get_table_names()
+        if not tables:
+            return None
+        return int((self.fact(FORMAT_ROW) if _facts.name in tables else None) or 1)
+
+    def _write_format(self) -> None:
+        if self.fact(FORMAT_ROW) is None:
+            self.put_fact(FORMAT_ROW, FORMAT)
+        if self.is_sqlite:
+            with self.engine.begin() as connection:
+                if connection.exec_driver_sql("PRAGMA user_version").scalar_one() != FORMAT:
+                    connection.exec_driver_sql(f"PRAGMA user_version = {FORMAT}")
 
     def close(self) -> None:
+        """Close the database. The file of SQLite holds everything then, without its log."""
+        with suppress(SQLAlchemyError):  # a reader may be in the way; the log is read next time
+            if self.is_sqlite:
+                with self.engine.connect() as connection:
+                    connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
         self.engine.dispose()
 
     # ------------------------------------------------------------- the log
@@ -212,16 +263,35 @@ class Store:
 
         ``facts`` are those of the window from the event on, if they change.
         """
+        with self._write_events([(event, current_origin())]) as connection:
+            if facts is not None:
+                own = _windows.c.id == event.stream
+                connection.execute(_windows.update().where(own).values(facts=dict(facts)))
+
+    def append_all(self, events: Sequence[tuple[Event, Origin]]) -> None:
+        """Write events and who made them to disk, all in one transaction.
+
+        Raises ``SeqTaken`` if the number of any of them is taken. Then none of them is written.
+        """
+        with self._write_events(events):
+            pass
+
+    @contextmanager
+    def _write_events(self, events: Sequence[tuple[Event, Origin]]) -> Iterator[sa.Connection]:
+        """A transaction that begins with events and their lines of the audit log."""
+        audit = [
+            _make_audit_row(event.verb, event.stream or None, event.about, event.person, origin)
+            for event, origin in events
+        ]
         try:
             with self.engine.begin() as connection:
-                connection.execute(_events.insert().values(**vars(event)))
-                row = _make_audit_row(event.verb, event.stream or None, event.about, event.person)
-                connection.execute(_audit.insert().values(**vars(row)))
-                if facts is not None:
-                    own = _windows.c.id == event.stream
-                    connection.execute(_windows.update().where(own).values(facts=dict(facts)))
+                connection.execute(_events.insert(), [vars(event) for event, _ in events])
+                connection.execute(_audit.insert(), [vars(row) for row in audit])
+                yield connection
         except IntegrityError as error:
-            raise SeqTaken from error
+            if any(self.last_seq(event.stream) >= event.seq for event, _ in events):
+                raise SeqTaken from error
+            raise  # something else is wrong with the database
 
     def events(self, stream: int, after: int = 0) -> list[Event]:
         """The events of a stream after a version, in order."""
@@ -242,7 +312,7 @@ class Store:
         person: str = "",
     ) -> None:  # fmt: skip
         """Write a line of the audit log. Events and jobs write their own."""
-        row = _make_audit_row(action, window, about or {}, person)
+        row = _make_audit_row(action, window, about or {}, person, current_origin())
         with self.engine.begin() as connection:
             connection.execute(_audit.insert().values(**vars(row)))
 
@@ -254,21 +324,36 @@ class Store:
     # ------------------------------------------------------------- windows
 
     def add_window(self, name: str, source: str, budget: int) -> int:
+        kept = self._keep_path(source)
         return self._insert(
-            _windows, name=name, source=source, status=QUEUED, budget=budget, facts={}, time=now()
+            _windows, name=name, source=kept, status=QUEUED, budget=budget, facts={}, time=now()
         )
+
+    def _keep_path(self, source: str) -> str:
+        """A path as the table holds it: below the store it begins with a dot, so that it holds
+        wherever the store is moved."""
+        path = Path(source)
+        if not path.is_absolute() or not path.is_relative_to(self.folder.absolute()):
+            return source
+        return f"{BELOW}{path.relative_to(self.folder.absolute()).as_posix()}"
+
+    def _make_window(self, row: Mapping[str, Any]) -> WindowRow:
+        source = row["source"]
+        if source.startswith(BELOW):
+            source = str(self.folder.absolute() / source.removeprefix(BELOW))
+        return WindowRow(**{**row, "source": source})
 
     def window(self, number: int) -> WindowRow | None:
         wanted = (_windows.c.id == number) & (_windows.c.status != DELETED)
         rows = self._rows(sa.select(_windows).where(wanted))
-        return WindowRow(**rows[0]) if rows else None
+        return self._make_window(rows[0]) if rows else None
 
     def windows(self) -> list[WindowRow]:
         return self._select_windows(_windows.c.status != DELETED)
 
     def _select_windows(self, wanted: sa.ColumnElement[bool]) -> list[WindowRow]:
         query = sa.select(_windows).where(wanted).order_by(_windows.c.id)
-        return [WindowRow(**row) for row in self._rows(query)]
+        return [self._make_window(row) for row in self._rows(query)]
 
     def change_window(self, number: int, **values: Any) -> None:
         self._change(_windows, _windows.c.id == number, values)
@@ -341,6 +426,21 @@ class Store:
         waiting = (_jobs.c.window == window) & (_jobs.c.status == QUEUED)
         self._change(_jobs, waiting, {"status": FAILED, "problem": problem})
 
+    def request_cancel(self, number: int) -> None:
+        """Note that a job is not to be done."""
+        if not self.is_cancelled(number):
+            with suppress(IntegrityError), self.engine.begin() as connection:  # noted meanwhile
+                connection.execute(_cancellations.insert().values(job=number))
+
+    def is_cancelled(self, number: int) -> bool:
+        """Whether somebody wants a job to end."""
+        return bool(self._rows(sa.select(_cancellations).where(_cancellations.c.job == number)))
+
+    def withdraw_job(self, number: int, problem: str) -> bool:
+        """Cancel a job that no worker has begun. Returns whether that was so."""
+        waiting = (_jobs.c.id == number) & (_jobs.c.status == QUEUED)
+        return bool(self._change(_jobs, waiting, {"status": CANCELLED, "problem": problem}))
+
     def change_job(self, number: int, **values: Any) -> None:
         self._change(_jobs, _jobs.c.id == number, values)
 
@@ -409,9 +509,8 @@ class Store:
 
 
 def _make_audit_row(
-    action: str, window: int | None, about: Mapping[str, Any], person: str
+    action: str, window: int | None, about: Mapping[str, Any], person: str, origin: Origin
 ) -> AuditRow:
-    origin = current_origin()
     return AuditRow(now(), person or origin.person, origin.address, window, action, dict(about))
 
 

@@ -275,17 +275,20 @@ def label_rows(state: State, labels: Mapping[int, str]) -> Patch:
     changes: Changes = {}
     moves: list[Move] = []
     number = state.highest
-    for key in dict.fromkeys(labels.values()):
-        target = next((n for n, c in sorted(state.clusters.items()) if _is_named(c, key)), None)
+    rows_of: dict[str, list[int]] = {}
+    for row, key in labels.items():
+        rows_of.setdefault(key, []).append(row)
+    named: dict[str, int] = {}  # the first open cluster of each class
+    for n, cluster in sorted(state.clusters.items()):
+        if cluster.name is not None and cluster.status == OPEN:
+            named.setdefault(cluster.name, n)
+    for key, rows in rows_of.items():
+        target = named.get(key)
         if target is None:
             target = number = number + 1
             changes[target] = (None, Cluster(key))
-        moves += make_moves(state, [row for row in labels if labels[row] == key], target)
+        moves += make_moves(state, rows, target)
     return end_empty_clusters(state, changes, moves)
-
-
-def _is_named(cluster: Cluster, key: str) -> bool:
-    return cluster.name == key and cluster.status == OPEN
 
 
 def end_empty_clusters(state: State, changes: Changes, moves: Sequence[Move]) -> Patch:

@@ -268,24 +268,28 @@ def summarize_opinions(console: Console, window: int) -> dict[str, Any]:
     """The second opinions: the rows that wait for one, and how many agree with the labels.
 
     The label of an instance is the name that people gave it, or the known class that the model
-    predicts. Novel instances without a name have none yet, and do not count.
+    predicts. Novel instances without a name have none yet, and do not count. Neither does what a
+    person says about a label of their own.
     """
     opened, classes = console.open(window), console.classes()
     with opened.lock:
         opinions, labels = dict(opened.state.opinions), opened.labels
         cluster_of = opened.state.cluster_of.copy()
+        own = find_own_opinions(opened)
     known = {
         row: classes.key_of_label(str(opened.gallery.label[row]))
         for row in opinions
         if cluster_of[row] == KNOWN
     }
     present = known | labels
-    given = {row: key for row, key in opinions.items() if key and row in present}
+    answered = {row: key for row, key in opinions.items() if key and row in present}
+    given = {row: key for row, key in answered.items() if row not in own}
     others = [row for row, key in given.items() if present[row] != key]
     described = describe_instances(console, window, others, classes)
     return {
         "waiting": [row for row, key in opinions.items() if not key],
         "n_given": len(given),
+        "n_own": len(answered) - len(given),
         "n_agreeing": len(given) - len(others),
         "disagreements": [
             one
@@ -296,6 +300,35 @@ def summarize_opinions(console: Console, window: int) -> dict[str, Any]:
             for one in described
         ],
     }
+
+
+def find_own_opinions(opened: OpenWindow) -> set[int]:
+    """The rows whose label and second opinion come from the same person.
+
+    The label of a row comes from whoever moved the row, or named its cluster, last. People who do
+    not say who they are count as one.
+    """
+    events, undone = opened.events, opened.undone
+    labeller: dict[int, tuple[int, str]] = {}  # row -> the last event that moved it, and its person
+    namer: dict[int, tuple[int, str]] = {}  # cluster -> the last event that named it
+    opinion_of: dict[int, str] = {}  # row -> person
+    for event in events:
+        if event.seq in undone or event.seq <= opened.start:
+            continue
+        patch, who = Patch.from_json(event.patch), (event.seq, event.person)
+        for move in patch.moves:
+            labeller |= dict.fromkeys(move.rows, who)
+        for number, (before, after) in patch.clusters.items():
+            if after is not None and after.name != (before and before.name):
+                namer[number] = who
+        opinion_of |= {row: event.person for row, (_, given) in patch.opinions.items() if given}
+    own = set()
+    for row, person in opinion_of.items():
+        number = int(opened.state.cluster_of[row])
+        made = [one for one in (labeller.get(row), namer.get(number)) if one is not None]
+        if number != KNOWN and made and max(made)[1] == person:
+            own.add(row)
+    return own
 
 
 def list_labels(console: Console, window: int, pictures: str = "") -> list[LabelRow]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 
 from cilf.errors import BadInput
 
@@ -43,9 +44,10 @@ def check_names(typed: Iterable[str], known: Iterable[str] = ()) -> list[str]:
     cilf.errors.BadInput: the names 'Cat' and 'cat' look alike: write both the same way, or ...
     """
     there = dict.fromkeys(known)
-    spellings = {_fold(name): name for name in there}
     names = [normalize_name(name) for name in typed]
-    for name in dict.fromkeys(name for name in names if name not in there):
+    fresh = dict.fromkeys(name for name in names if name not in there)
+    spellings = {_fold(name): name for name in there} if fresh else {}
+    for name in fresh:
         other = spellings.get(_fold(name))
         if other is None:
             _require_printable(name)
@@ -89,6 +91,7 @@ def _require_printable(name: str) -> None:
                        "characters.")  # fmt: skip
 
 
+@lru_cache(maxsize=1 << 16)
 def _fold(name: str) -> str:
     """What the eye sees of a name: without case, width, and characters that are not shown."""
     plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())

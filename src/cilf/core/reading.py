@@ -41,12 +41,25 @@ def open_file(path: Path) -> BinaryIO:
     """
     if _folders is not None and not _is_inside(path.resolve()):  # not even opened
         raise PermissionError(errno.EACCES, OUTSIDE, str(path))
+    file = open_regular_file(path)
+    try:
+        if _folders is not None and not _is_inside(_locate(file.fileno(), path)):
+            raise PermissionError(errno.EACCES, OUTSIDE, str(path))
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def open_regular_file(path: Path) -> BinaryIO:
+    """Open a regular file wherever it lies, such as one of our own files.
+
+    An ``OSError`` says why a file is not opened.
+    """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, NO_FILE, str(path))
-        if _folders is not None and not _is_inside(_locate(descriptor, path)):
-            raise PermissionError(errno.EACCES, OUTSIDE, str(path))
         os.set_blocking(descriptor, True)
         return os.fdopen(descriptor, "rb")
     except BaseException:

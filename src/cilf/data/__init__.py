@@ -53,7 +53,7 @@ def load_dataset(
         size: the side of resized images in pixels, or their shape, (h, w) in grey or (h, w, 3) in
             colour; ``images.common_size`` if None.
         skip_bad: leave out instances that cannot be read instead of refusing the data.
-        test_share: the share of each class that is held out if the data state no test split.
+        test_share: the share of each class that makes the test split if the data state none.
 
     >>> load_dataset("digits").train.X.shape
     (1437, 8, 8)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -28,6 +29,7 @@ USUAL_SPLITS = {"split", "part"}
 N_PATHS_TRIED = 5  # paths of a column that may be missing before the table is refused
 
 
+@cache
 def arrow(module: str = "pyarrow") -> Any:
     """Import pyarrow, or a module of it."""
     return optional(module, extra="data", purpose="reading tables")
@@ -119,13 +121,14 @@ def choose_roles(table: Table, options: Options, *, labelled: bool) -> Roles:
     identity = next((column for column in free if _is_identity(table, column, options)), None)
     free = [column for column in free if column not in (split, identity)]
     content, kind = _content(table, free, label, options)
-    _report_unused(table, [column for column in free if column not in content])
+    used = frozenset(content)
+    _report_unused(table, [column for column in free if column not in used])
     if label is not None and not labelled and kind == "number" and not wanted:
         warn_once(
             f"{table.where}: {label!r} is taken for a label and left out (columns=... says which "
             "columns to take)."
         )
-    also = [column for column in _find_usual_labels(table) if column in content]
+    also = [column for column in _find_usual_labels(table) if column in used]
     if also and label is not None:
         warn_once(f"{table.where}: {_join(also)} is part of the instances, the label is {label!r}.")
     if identity is not None and kind == "number":

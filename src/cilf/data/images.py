@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from cilf.core.cache import cached_folder
+from cilf.core.documents import Document, read_document
 from cilf.core.near_duplicates import count_near_duplicates, group_near_duplicates
 from cilf.core.notices import warn_once
 from cilf.core.progress import report
@@ -43,7 +44,7 @@ __all__ = [
     "decode_instances",
 ]
 
-FORMAT = 1  # version of the cached folder
+FORMAT = 2  # version of the cached folder
 LARGEST_SIDE = 96  # pixels; the networks take small images
 SMALLEST_SIDE = 8
 CHUNK = 32  # images that are decoded before they are written
@@ -160,9 +161,15 @@ def _hash(array: Array) -> str:
     return hashed.hexdigest()
 
 
+class NoticesDocument(Document):
+    """The schema of the notices that decoding gave."""
+
+    lines: list[str]
+
+
 def _load(folder: Path, parts: Iterable[str]) -> list[dict[str, Array]]:
     loaded = [_load_part(folder, part) for part in parts]
-    for line in json.loads((folder / NOTICES).read_text(encoding="utf-8")):
+    for line in read_document(folder / NOTICES, NoticesDocument)["lines"]:
         warn_once(line)
     return loaded
 
@@ -195,7 +202,7 @@ def _make(
     if images.drawn_share is not None:
         _separate_near_duplicates(folder, images, images.drawn_share)
     lines = [*_describe_form(images, headers, form, options), *_describe_faults(images, faults)]
-    (folder / NOTICES).write_text(json.dumps(lines), encoding="utf-8")
+    (folder / NOTICES).write_text(json.dumps({"lines": lines}), encoding="utf-8")
 
 
 def _read_headers(images: EncodedImages, faults: Faults) -> list[Header]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,16 +33,20 @@ class Sheet:
     rows: list[Row]
 
 
-def format_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
+def format_csv(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], *, raw: bool = False
+) -> bytes:
     """Format rows as a CSV file, with a byte order mark unless all of it is ASCII.
 
     Characters that are no Unicode are escaped, see :func:`escape_surrogates`, and so are cells that
-    a spreadsheet would compute, see :func:`escape_formula`.
+    a spreadsheet would compute, see :func:`escape_formula`. If they are ``raw``, cells stay as they
+    are.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     for row in (columns, *rows):
-        writer.writerow([escape_formula(str(cell)) for cell in row])
+        cells = [str(cell) for cell in row]
+        writer.writerow(cells if raw else map(escape_formula, cells))
     written = text.getvalue()
     return escape_surrogates(written if written.isascii() else BYTE_ORDER_MARK + written).encode()
 
@@ -126,7 +131,7 @@ def _read_header(path: Path, cells: Sequence[str]) -> tuple[str, ...]:
     names = [cell.lower() for cell in cells]
     while names and not names[-1]:
         names.pop()
-    twice = [name for name in names if names.count(name) > 1]
+    twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise BadInput(f"{path} has several columns {twice[0]!r}: remove or rename some.")
     return tuple(names)

@@ -80,7 +80,7 @@ def read_numbers(tables: Sequence[Table], columns: Sequence[str]) -> tuple[Float
     bad: Bad = {}
     names = [f"column {column!r}" for column in columns]
     for start, batch in _iterate_batches(tables, columns):
-        values = np.stack([_to_doubles(batch.column(column)) for column in columns], axis=1)
+        values = np.stack([_to_doubles(values) for values in batch.columns], axis=1)
         rows = start + np.arange(len(values))
         X[rows] = _to_singles(values)
         _note_bad(bad, rows, values, names)

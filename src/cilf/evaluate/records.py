@@ -24,18 +24,30 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from zipfile import BadZipFile
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import ConfigDict, Field, Strict, create_model
 
 from cilf.core import WindowRecord
+from cilf.core.documents import (
+    ArrayForm,
+    Count,
+    Damage,
+    Document,
+    Text,
+    digest,
+    parse_document,
+    read_arrays,
+    read_content,
+)
 from cilf.core.files import PENDING, make_folder, replace_file
 from cilf.core.locks import hold_lock
 from cilf.core.types import Array, Floats, Ints
 from cilf.errors import BadInput
 
 FORMAT = 3
+CHECKSUM, CHECKSUM_LENGTH = "checksum", 16
 LONGEST_EXCERPT = 200  # characters kept of a text
 LOGS, LOCK = ("log.txt", "error.txt"), "lock"  # may exist before the run does
 REPORTS = ("records.jsonl", "report.html", "windows.md", "windows.csv", "windows.tex", *LOGS)
@@ -56,6 +68,89 @@ class Snapshot:
     matched: Array  # (n_found,) as str: the true class each found cluster was matched to, or ""
     sizes: Ints  # (n_found,) instances in each found cluster, in the whole window
     texts: Array  # (n,) str: how each text begins; "" for images and vectors
+
+
+LABELS = "UiuS"  # kinds of arrays of labels: texts or whole numbers
+FORMS = {
+    "ids": ArrayForm(LABELS, ndim=1, rows="n"),
+    "map": ArrayForm("f", ndim=2, rows="n"),
+    "truth": ArrayForm(LABELS, ndim=1, rows="n"),
+    "novel": ArrayForm("b", ndim=1, rows="n"),
+    "label": ArrayForm(LABELS, ndim=1, rows="n"),
+    "cluster": ArrayForm("i", ndim=1, rows="n"),
+    "novelty": ArrayForm("f", ndim=1, rows="n"),
+    "thumbnails": ArrayForm("u", rows="n"),
+    "matched": ArrayForm("U", ndim=1, rows="found"),
+    "sizes": ArrayForm("i", ndim=1, rows="found"),
+    "texts": ArrayForm("U", ndim=1, rows="n"),
+}
+
+Value = Annotated[float, Field(allow_inf_nan=False)] | None  # None where a metric is undefined
+Arrival = Annotated[str, Field(pattern=r"^[0-9]{1,6}$")]  # the window in which classes arrive
+
+
+class PlannedDocument(Document):
+    """The schema of a window of a plan."""
+
+    novel: list[Text | int]
+    counts: list[Annotated[tuple[Text | int, Count], Strict(False)]]  # lists, in JSON
+
+
+class PlanDocument(Document):
+    """The schema of the plan of a stream."""
+
+    initial: list[Text | int]
+    windows: list[PlannedDocument]
+
+
+class FinishedDocument(Document):
+    """The schema of the end of a run."""
+
+    at: str
+    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class RunDocument(Document):
+    """The schema of run.json; a key may be missing, but not be of another type."""
+
+    learner: Text = ""
+    data: str = ""
+    plan: dict[str, Any] = Field(default_factory=dict)
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    stream: dict[str, Any] = Field(default_factory=dict)
+    versions: dict[str, Any] = Field(default_factory=dict)
+    machine: dict[str, Any] = Field(default_factory=dict)
+    dataset: dict[str, Any] = Field(default_factory=dict)
+    changes: list[str] = Field(default_factory=list)
+    resumed: list[dict[str, Any]] = Field(default_factory=list)
+    finished: FinishedDocument | None = None
+
+
+class _Counted(Document):
+    """The part of a record that is no plain number; there are no other keys."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    window: Annotated[int, Field(ge=1, le=999_999)]
+    n_known: Count
+    n_novel_true: Count
+    n_novel_planned: Count
+    n_novel_found: Count | None
+    n_queried: Count
+    n_propagated: Count = 0
+    holdout_accuracy: dict[Arrival, Value]
+    holdout_classes: dict[Arrival, Value]
+    named: dict[Text, Text | int]
+    extra: dict[Text, Value]
+    checksum: str | None = None
+
+
+_NUMBERS: dict[str, Any] = {
+    field.name: (Value, ... if field.default is dataclasses.MISSING else None)
+    for field in dataclasses.fields(WindowRecord)
+    if field.type == "float"
+}
+RecordDocument: type[Document] = create_model("RecordDocument", __base__=_Counted, **_NUMBERS)
 
 
 @dataclass(frozen=True)
@@ -113,22 +208,37 @@ class RunFolder:
     def read_run(self) -> dict[str, Any]:
         """The content of run.json."""
         try:
-            return dict(json.loads((self.path / "run.json").read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError) as error:
-            raise BadInput(f"{self.path / 'run.json'} cannot be read: {error}") from error
+            content = read_content(self.path / "run.json")
+            run = parse_document(content, "run.json", Document)
+            if run.get("format") == FORMAT:
+                parse_document(content, "run.json", RunDocument)
+            _require_checksum(run, "run.json")
+            return run
+        except Damage as error:
+            raise BadInput(
+                f"{self.path / 'run.json'} cannot be read ({error}): restore it from a copy, or "
+                "run it again."
+            ) from error
 
     def write_run(self, run: dict[str, Any]) -> None:
         make_folder(self.path)
-        text = json.dumps({"format": FORMAT, **run}, indent=1)
+        text = json.dumps(_add_checksum({"format": FORMAT, **run}), indent=1)
         replace_file(self.path / "run.json", text.encode())
 
     def read_records(self) -> list[WindowRecord]:
         """Every whole line of records.jsonl; a line cut short by a kill is left out."""
         path = self.path / "records.jsonl"
-        text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-        lines = text.splitlines(keepends=True)
-        whole = [line for line in lines if line.endswith("\n")]
-        return [_record(line, f"{path}:{number}") for number, line in enumerate(whole, start=1)]
+        if not path.exists():
+            return []
+        try:
+            *whole, _ = read_content(path).split(b"\n")
+        except Damage as error:
+            raise BadInput(f"{path.parent}: {error}; restore it, or run it again.") from error
+        records = [_record(line, f"{path}:{number}") for number, line in enumerate(whole, start=1)]
+        windows = [record.window for record in records]
+        if windows != sorted(set(windows)):
+            raise BadInput(f"{path} has its windows in another order: restore it, or run it again.")
+        return records
 
     def write_records(self, records: Iterable[WindowRecord]) -> None:
         """Replace records.jsonl by these."""
@@ -155,11 +265,12 @@ class RunFolder:
         if not path.exists():
             return None
         try:
-            packed = io.BytesIO(path.read_bytes())
-            with np.load(packed, allow_pickle=False) as arrays:
-                return Snapshot(**{name: arrays[name] for name in arrays.files})
-        except (OSError, ValueError, TypeError, AttributeError, EOFError, BadZipFile) as error:
-            raise BadInput(f"{path} is damaged: run that window again, or remove it.") from error
+            arrays = read_arrays(path, FORMS)
+            return Snapshot(**{name: arrays[name] for name in FORMS})
+        except Damage as error:
+            raise BadInput(
+                f"{path} is damaged ({error}): run that window again, or remove it."
+            ) from error
 
     def clear(self) -> None:
         """Remove the files of the run and its reports.
@@ -194,12 +305,33 @@ def find_runs(folder: str | Path) -> list[RunFolder]:
     return found
 
 
-def _record(line: str, place: str) -> WindowRecord:
+def _record(line: bytes, place: str) -> WindowRecord:
     try:
-        return WindowRecord.from_json(json.loads(line))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BadInput(f"{place} is not a record of a window ({error!r}).") from error
+        plain = parse_document(line, "the line", RecordDocument)
+        _require_checksum(plain, "the line")
+        return WindowRecord.from_json(plain)
+    except Damage as error:
+        raise BadInput(
+            f"{place} is not a record of a window ({error}): restore it, or run it again."
+        ) from error
 
 
 def _line(record: WindowRecord) -> str:
-    return json.dumps(record.to_json(), allow_nan=False) + "\n"
+    return json.dumps(_add_checksum(record.to_json()), allow_nan=False) + "\n"
+
+
+def _add_checksum(plain: dict[str, Any]) -> dict[str, Any]:
+    """A JSON object with the digest of its content, as this file holds it."""
+    return plain | {CHECKSUM: _compute_checksum(plain)}
+
+
+def _require_checksum(plain: dict[str, Any], name: str) -> None:
+    """Take the digest out of a JSON object and compare it. An earlier cilf wrote none."""
+    stated = plain.pop(CHECKSUM, None)
+    if stated is not None and stated != _compute_checksum(plain):
+        raise Damage(f"{name} is not what was written")
+
+
+def _compute_checksum(plain: dict[str, Any]) -> str:
+    written = json.loads(json.dumps(plain))  # keys are texts
+    return digest(json.dumps(written, sort_keys=True).encode())[:CHECKSUM_LENGTH]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from cilf.core import validation
 from cilf.core.lazy import lazy_attributes
-from cilf.errors import BadInput
+from cilf.errors import BadInput, CilfError
 from cilf.learners import persistence, plugins
 from cilf.learners.learner_table import LearnerTable
 
@@ -124,6 +124,18 @@ def make(name: str, **parameters: Any) -> Learner:
     return learner
 
 
+# Errors of Python when a description or an array is not what a learner has saved.
+_MISFITS = (
+    AttributeError,
+    IndexError,
+    KeyError,
+    OverflowError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+
+
 def load(
     folder: str | Path, *, learner: type[Learner] | str | None = None, **parameters: Any
 ) -> Learner:
@@ -150,7 +162,18 @@ def load(
     for name, value in (description["parameters"] | parameters).items():
         persistence.require_function(name, value, Path(folder))
     made_by = _class_for(description["learner"], learner, folder)
-    return made_by._restore(description, arrays, parameters)
+    if learner is not None:  # an error in somebody's own class is theirs to see in full
+        return made_by._restore(description, arrays, parameters)
+    try:
+        restored = made_by._restore(description, arrays, parameters)
+        restored._check_parameters()
+        return restored
+    except CilfError:  # such as a package that is missing
+        raise
+    except _MISFITS as error:
+        raise persistence.damage_error(
+            Path(folder), f"its description and arrays make no learner {made_by.name!r}"
+        ) from error
 
 
 def _class_for(stored: str, given: type[Learner] | str | None, folder: str | Path) -> type[Learner]:

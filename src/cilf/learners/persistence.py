@@ -4,23 +4,34 @@
 replacement of ``model.json``: the folder holds the old model before it and the new one after it.
 
 A folder may also hold versions of a model side by side, ``versions/0001``, ``versions/0002``, ...,
-each of which is a model folder. The file ``current`` names the one that is read.
+each of which is a model folder. The file ``current`` names the one that is read. Two digests may
+follow: of the log beside it, and of the ``model.json`` of this version.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from pydantic import Field
 from safetensors import SafetensorError
 from safetensors.numpy import load as read_tensors
 from safetensors.numpy import save as pack_tensors
 
+from cilf.core.documents import (
+    Count,
+    Damage,
+    Digest,
+    Document,
+    Text,
+    digest,
+    parse_document,
+    read_content,
+)
 from cilf.core.files import PENDING, make_folder, replace_file
 from cilf.core.types import Array
 from cilf.errors import BadConfig, BadInput
@@ -36,12 +47,12 @@ def write(folder: Path, description: Mapping[str, Any], arrays: Mapping[str, Arr
     """Write a model to a new, an empty or a model folder."""
     _require_own_folder(folder)
     packed = pack_tensors({name: np.ascontiguousarray(array) for name, array in arrays.items()})
-    digest = hashlib.sha256(packed).hexdigest()
-    tensors = folder / f"{digest[:16]}.safetensors"
+    packed_digest = digest(packed)
+    tensors = folder / f"{packed_digest[:16]}.safetensors"
     head = {
         "format": FORMAT,
         **_to_plain(description),
-        "tensors": {"file": tensors.name, "sha256": digest},
+        "tensors": {"file": tensors.name, "sha256": packed_digest},
     }
     encoded = _encode(head | {"checksum": _checksum(head)})
     make_folder(folder)
@@ -64,28 +75,69 @@ def read(folder: Path) -> tuple[dict[str, Any], dict[str, Array]]:
     head = read_head(folder)
     tensors = folder / str(head["tensors"]["file"])
     try:
-        packed = tensors.read_bytes()
-    except OSError as error:
-        raise _damage_error(folder, f"{tensors.name} is missing") from error
-    if hashlib.sha256(packed).hexdigest() != head["tensors"]["sha256"]:
-        raise _damage_error(folder, f"{tensors.name} is not what was written")
+        packed = read_content(tensors)
+    except Damage as error:
+        raise damage_error(folder, str(error)) from error
+    if digest(packed) != head["tensors"]["sha256"]:
+        raise damage_error(folder, f"{tensors.name} is not what was written")
     try:
         return head, read_tensors(packed)
-    except SafetensorError as error:
-        raise _damage_error(folder, f"{tensors.name} does not parse") from error
+    except (SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise damage_error(folder, f"{tensors.name} does not parse") from error
+
+
+class Pointer(NamedTuple):
+    """What ``current`` holds: a version, the digests of the log and of its ``model.json``.
+
+    The digests are "" in a model of an earlier cilf.
+    """
+
+    name: str
+    log: str = ""
+    head: str = ""
+
+    @property
+    def version(self) -> int:
+        return int(self.name)
+
+    def format(self) -> bytes:
+        return (" ".join(self) + "\n").encode()
+
+
+POINTER = re.compile("([0-9]{4,9})(?: ([0-9a-f]{64}) ([0-9a-f]{64}))?\n?")
+
+
+def read_pointer(folder: Path) -> Pointer:
+    """Read ``current`` of a folder of versions."""
+    try:
+        text = read_content(folder / CURRENT).decode("ascii", errors="replace")
+    except Damage as error:
+        raise damage_error(folder, str(error)) from error
+    found = POINTER.fullmatch(text)
+    if found is None or not (folder / VERSIONS / found[1]).is_dir():
+        name = (found[1] if found else text.strip())[:20]
+        raise damage_error(folder, f"{CURRENT} names the version {name!r}, which is not there")
+    return Pointer(*found.groups(default=""))
 
 
 def current_version(folder: Path) -> Path:
     """The version that a folder of versions points at."""
+    pointer = read_pointer(folder)
+    version = folder / VERSIONS / pointer.name
+    if pointer.head:
+        require_digest(folder, version / HEAD, pointer.head)
+    return version
+
+
+def require_digest(folder: Path, file: Path, stated: str) -> bytes:
+    """The content of a file of the model in a folder, which must have this digest."""
     try:
-        name = (folder / CURRENT).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise _damage_error(folder, f"{CURRENT} cannot be read") from error
-    if re.fullmatch("[0-9]{4,9}", name) is None or not (folder / VERSIONS / name).is_dir():
-        raise _damage_error(
-            folder, f"{CURRENT} names the version {name[:20]!r}, which is not there"
-        )
-    return folder / VERSIONS / name
+        content = read_content(file)
+    except Damage as error:
+        raise damage_error(folder, f"{file.parent.name}/{error}") from error
+    if digest(content) != stated:
+        raise damage_error(folder, f"{file.parent.name}/{file.name} is not what was written")
+    return content
 
 
 def _require_own_folder(folder: Path) -> None:
@@ -103,31 +155,56 @@ def _require_own_folder(folder: Path) -> None:
 
 def read_head(folder: Path) -> dict[str, Any]:
     """The description of a model, after checking it; no tensors are read."""
-    if not (folder / HEAD).is_file():
+    if not (folder / HEAD).exists():
         what = f"has no {HEAD}" if folder.is_dir() else "is not a folder"
         raise BadInput(f"{folder} is not a model: it {what}; name a folder that save() wrote.")
     try:
-        text = (folder / HEAD).read_text(encoding="utf-8")
-        head = json.loads(text, parse_constant=_refuse_constant)
-        version = head["format"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise _damage_error(folder, f"{HEAD} does not parse") from error
-    if isinstance(version, int) and version != FORMAT:
-        remedy = "upgrade cilf" if version > FORMAT else "fit it again"
-        raise BadInput(
-            f"{folder} is a model of format {version}, this cilf reads format {FORMAT}: {remedy}."
-        )
-    stated = head.pop("checksum", None)
-    if stated != _checksum(head):
-        raise _damage_error(folder, f"{HEAD} is not what was written")
-    return dict(head)
+        content = read_content(folder / HEAD)
+        version = parse_document(content, HEAD, _Format)["format"]
+        if version != FORMAT:
+            remedy = "upgrade cilf" if version > FORMAT else "fit it again"
+            raise BadInput(
+                f"{folder} is a model of format {version}, this cilf reads format {FORMAT}: "
+                f"{remedy}."
+            )
+        head = parse_document(content, HEAD, _Head)
+    except Damage as error:
+        raise damage_error(folder, str(error)) from error
+    if head.pop("checksum") != _checksum(head):
+        raise damage_error(folder, f"{HEAD} is not what was written")
+    return head
 
 
-def _refuse_constant(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
+class _Format(Document):
+    """The part of the description that every format has."""
+
+    format: int
 
 
-def _damage_error(folder: Path, why: str) -> BadInput:
+class _Tensors(Document):
+    """The file of the arrays, which lies beside the description."""
+
+    file: Annotated[str, Field(pattern=r"^[0-9a-f]{16}\.safetensors$")]
+    sha256: Digest
+
+
+class _Head(_Format):
+    """The schema of the description."""
+
+    checksum: Digest
+    learner: Text
+    parameters: dict[Text, Any]
+    classes: list[Text | int]
+    instance_shape: list[Count]
+    features: dict[str, Any] | None
+    history: list[dict[str, Any]]
+    state: Any
+    compared_backbones: dict[Text, float] = Field(default_factory=dict)
+    tensors: _Tensors
+
+
+def damage_error(folder: Path, why: str) -> BadInput:
+    """What a damaged model is answered with."""
     return BadInput(f"the model in {folder} is damaged ({why}): restore it from a copy.")
 
 
@@ -136,7 +213,7 @@ def _encode(head: Mapping[str, Any]) -> bytes:
 
 
 def _checksum(head: Mapping[str, Any]) -> str:
-    return hashlib.sha256(_encode(head)).hexdigest()
+    return digest(_encode(head))
 
 
 def _to_plain(description: Mapping[str, Any]) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def _load_module(path: Path, source: bytes) -> ModuleType:
     sys.modules[module.__name__] = module  # dataclasses and the like look their module up
     try:
         with redirect_stdout(sys.stderr):  # standard output is for results
-            exec(compile(source, str(path), "exec"), module.__dict__)
+            exec(compile(source, str(path), "exec"), module.__dict__)  # nosec B102  # named by the user
     except Exception as error:  # whatever somebody's file may raise
         del sys.modules[module.__name__]
         reason = f"{type(error).__name__}: {error}".partition("\n")[0]

@@ -90,7 +90,7 @@ class _Store:
         if connection is None:
             return {}
         marks = ",".join("?" * len(keys))
-        query = f"SELECT key, value, crc FROM features WHERE key IN ({marks})"
+        query = f"SELECT key, value, crc FROM features WHERE key IN ({marks})"  # nosec B608  # marks are "?"
         none: list[tuple[bytes, bytes, int]] = []
         rows = self._try(lambda: connection.execute(query, keys).fetchall(), none)
         return {

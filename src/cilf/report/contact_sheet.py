@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,19 +16,8 @@ from cilf.report.exemplars import shorten
 MARGIN, TITLE, CAPTION = 8, 24, 14  # pixels
 FONT_SIZE = 10  # pixels
 MAX_CAPTION_LENGTH = 16  # characters
+SIDE, PER_ROW = 96, 8  # pixels of an image, images side by side
 INK, PAPER = (40, 40, 40), (255, 255, 255)
-
-
-class Cell(NamedTuple):
-    """The space of one instance, without its caption."""
-
-    width: int
-    height: int
-    per_row: int
-
-
-IMAGE = Cell(96, 96, 8)
-STRIP = Cell(192, 16, 4)  # a vector, as a strip of one pixel's height
 
 
 def make_contact_sheet(thumbnails: Array, captions: Sequence[str], title: str) -> bytes:
@@ -38,11 +27,10 @@ def make_contact_sheet(thumbnails: Array, captions: Sequence[str], title: str) -
     b'PNG'
     """
     Image, ImageDraw, ImageFont = (_pillow(part) for part in ("Image", "ImageDraw", "ImageFont"))
-    cell = STRIP if thumbnails.shape[1] == 1 else IMAGE
-    per_row = min(cell.per_row, len(captions))
-    wide, tall = cell.width + MARGIN, cell.height + CAPTION + MARGIN
+    per_row = min(PER_ROW, len(captions))
+    wide, tall = SIDE + MARGIN, SIDE + CAPTION + MARGIN
     size = (
-        max(MARGIN + per_row * wide, MARGIN + IMAGE.width * 4),
+        max(MARGIN + per_row * wide, MARGIN + SIDE * 4),
         MARGIN + TITLE + math.ceil(len(captions) / per_row) * tall,
     )
     sheet = Image.new("RGB", size, PAPER)
@@ -51,20 +39,18 @@ def make_contact_sheet(thumbnails: Array, captions: Sequence[str], title: str) -
     for place, (thumbnail, caption) in enumerate(zip(thumbnails, captions, strict=True)):
         x = MARGIN + place % per_row * wide
         y = MARGIN + TITLE + place // per_row * tall
-        sheet.paste(_scale(thumbnail, cell), (x, y))
-        pen.text((x, y + cell.height + 1), _format_caption(caption), fill=INK, font=font)
+        sheet.paste(_scale(thumbnail), (x, y))
+        pen.text((x, y + SIDE + 1), _format_caption(caption), fill=INK, font=font)
     content = io.BytesIO()
     sheet.save(content, format="PNG", optimize=True)
     return content.getvalue()
 
 
-def _scale(thumbnail: Array, cell: Cell) -> Any:
-    """Scale a thumbnail to the cell; all but strips keep their proportions."""
+def _scale(thumbnail: Array) -> Any:
+    """Scale a thumbnail to its place; it keeps its proportions."""
     Image = _pillow("Image")
     image = Image.fromarray(np.ascontiguousarray(thumbnail, dtype=np.uint8)).convert("RGB")
-    if cell is STRIP:
-        return image.resize((cell.width, cell.height), Image.Resampling.NEAREST)
-    factor = min(cell.width / image.width, cell.height / image.height)
+    factor = SIDE / max(image.width, image.height)
     size = max(1, int(image.width * factor)), max(1, int(image.height * factor))
     smooth = Image.Resampling.NEAREST if factor >= 3 else Image.Resampling.LANCZOS
     return image.resize(size, smooth)

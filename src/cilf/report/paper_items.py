@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import base64
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field
+
+from cilf.core.documents import Damage, Document, Text, read_content, read_document
 from cilf.errors import BadInput
 from cilf.report.tables import Table
 
 INDEX = "paper.json"  # names the tables and figures beside it
+
+
+class ItemDocument(Document):
+    """The schema of an item; its files lie beside the index."""
+
+    title: Text
+    about: Text
+    files: list[Annotated[str, Field(pattern=r"^\w[\w.+-]*$")]]
+
+
+class IndexDocument(Document):
+    """The schema of the index."""
+
+    items: dict[Annotated[str, Field(pattern="^[a-z]+[0-9]{0,3}$")], ItemDocument]
 
 
 @dataclass(frozen=True)
@@ -36,26 +52,40 @@ class PaperItem:
 
 def read_paper_items(folder: Path) -> list[PaperItem]:
     """Read the items that the index in this folder names; none if there is no index."""
+    items = [_read_item(folder, name, entry) for name, entry in read_index(folder).items()]
+    return sorted((item for item in items if item.table or item.images), key=_order)
+
+
+def read_index(folder: Path) -> dict[str, dict[str, Any]]:
+    """The items that the index in a folder names; none if there is no index."""
     path = folder / INDEX
     if not path.exists():
-        return []
+        return {}
     try:
-        index = json.loads(path.read_text(encoding="utf-8"))["items"]
-        items = [_read_item(folder, name, entry) for name, entry in index.items()]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BadInput(f"{path} cannot be used ({error!r}): run 'cilf paper' again.") from error
-    return sorted((item for item in items if item.table or item.images), key=_order)
+        items: dict[str, dict[str, Any]] = read_document(path, IndexDocument)["items"]
+    except Damage as error:
+        raise _damage_error(folder, error) from error
+    return items
+
+
+def _damage_error(folder: Path, why: Damage) -> BadInput:
+    return BadInput(
+        f"{folder / INDEX} cannot be used ({why}): remove it, and run 'cilf paper' again."
+    )
 
 
 def _read_item(folder: Path, name: str, entry: dict[str, Any]) -> PaperItem:
     paths = [folder / file for file in entry["files"]]
-    tables = [Table.from_json(p.read_text(encoding="utf-8")) for p in paths if p.suffix == ".json"]
-    images = tuple((p.stem, _encode_image(p)) for p in paths if p.suffix == ".png")
+    try:
+        tables = [Table.parse(read_content(p), p.name) for p in paths if p.suffix == ".json"]
+        images = tuple((p.stem, _encode_image(p)) for p in paths if p.suffix == ".png")
+    except Damage as error:
+        raise _damage_error(folder, error) from error
     return PaperItem(name, entry["title"], entry["about"], next(iter(tables), None), images)
 
 
 def _encode_image(path: Path) -> str:
-    return f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"
+    return f"data:image/png;base64,{base64.b64encode(read_content(path)).decode()}"
 
 
 def _order(item: PaperItem) -> tuple[bool, int]:

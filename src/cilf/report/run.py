@@ -7,8 +7,9 @@ from functools import cached_property
 from typing import Any
 
 from cilf.core import WindowRecord
+from cilf.core.documents import Damage, check_document
 from cilf.errors import BadInput
-from cilf.evaluate.records import RunFolder, Snapshot
+from cilf.evaluate.records import PlanDocument, RunFolder, Snapshot
 from cilf.report.class_style import ClassStyle, assign_styles
 
 
@@ -34,15 +35,21 @@ class Run:
     def read(cls, folder: RunFolder) -> Run:
         about = RunFolder.open(folder.path).read_run()
         try:
-            plan = about["plan"]
-            initial = tuple(str(label) for label in plan["initial"])
-            planned = tuple(_read_window(window) for window in plan["windows"])
-        except (KeyError, TypeError, ValueError) as error:
+            plan = check_document(about.get("plan"), "the plan", PlanDocument)
+        except Damage as error:
             raise BadInput(
-                f"{folder.path / 'run.json'} has no usable plan of its stream ({error!r}): "
+                f"{folder.path / 'run.json'} has no usable plan of its stream ({error}): "
                 "run it again with this version of cilf."
             ) from error
-        return cls(folder, about, folder.read_records(), initial, planned)
+        initial = tuple(str(label) for label in plan["initial"])
+        planned = tuple(_read_window(window) for window in plan["windows"])
+        records = folder.read_records()
+        if about.get("finished") and len(records) < len(planned):
+            raise BadInput(
+                f"{folder.path} has {len(records)} records of a finished run of {len(planned)} "
+                "windows: restore its records.jsonl from a copy, or run it again."
+            )
+        return cls(folder, about, records, initial, planned)
 
     @property
     def name(self) -> str:
@@ -59,7 +66,8 @@ class Run:
     def failure(self) -> str | None:
         """Why a run of a benchmark failed, in a line; None if it did not."""
         path = self.folder.error
-        lines = path.read_text(encoding="utf-8").split("\n") if path.is_file() else []
+        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+        lines = text.split("\n")
         return next((line for line in reversed(lines) if line.strip()), None)
 
     @property

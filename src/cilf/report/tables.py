@@ -9,7 +9,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
+from pydantic import Field, Strict
+
+from cilf.core.documents import Count, Damage, Document, Text, parse_document
 from cilf.core.files import replace_file
 
 Cell = str | int | float | None
@@ -28,6 +32,16 @@ _LATEX = (
     | {sign: f"\\{sign}" for sign in "&%$#_{}"}
     | {sign: f"${sign}$" for sign in "<>|"}
 )
+
+
+class TableDocument(Document):
+    """The schema of a table."""
+
+    title: Text
+    columns: list[Text]
+    rows: list[list[Text | bool | int | Annotated[float, Field(allow_inf_nan=False)] | None]]
+    bold: list[Annotated[tuple[Count, Count], Strict(False)]]  # lists, in JSON
+    note: Text
 
 
 @dataclass(frozen=True)
@@ -75,7 +89,15 @@ class Table:
     @classmethod
     def from_json(cls, text: str) -> Table:
         """Read what ``to_json`` returned."""
-        content = json.loads(text)
+        return cls.parse(text.encode(), "the table")
+
+    @classmethod
+    def parse(cls, encoded: bytes, name: str) -> Table:
+        """The same from bytes; ``name`` is that of their file in messages."""
+        content = parse_document(encoded, name, TableDocument)
+        n_columns = len(content["columns"])
+        if any(len(row) != n_columns for row in content["rows"]):
+            raise Damage(f"{name} has a row of another length")
         rows = tuple(tuple(row) for row in content["rows"])
         bold = frozenset((row, column) for row, column in content["bold"])
         return cls(content["title"], tuple(content["columns"]), rows, bold, content["note"])

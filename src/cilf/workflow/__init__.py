@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from cilf.workflow.labels import read_labels
     from cilf.workflow.model_export import Exported, export
     from cilf.workflow.model_fit import FitResult, fit
+    from cilf.workflow.model_log import Event
     from cilf.workflow.model_rebuild import RebuildResult, rebuild
     from cilf.workflow.model_summary import ModelSummary, describe
     from cilf.workflow.model_update import UpdateResult, WouldForget, update
     from cilf.workflow.prediction import Predictions, predict, require_free
-    from cilf.workflow.versions import Event, ModelFolder, load_model
+    from cilf.workflow.versions import ModelFolder, Verification, load_model
 
 __all__ = [
     "Event",
@@ -35,6 +36,7 @@ __all__ = [
     "Predictions",
     "RebuildResult",
     "UpdateResult",
+    "Verification",
     "WouldForget",
     "describe",
     "detect",
@@ -56,7 +58,7 @@ __all__ = [
 __getattr__ = lazy_attributes(
     __name__,
     {
-        "Event": "versions",
+        "Event": "model_log",
         "Exported": "model_export",
         "Findings": "findings",
         "FitResult": "model_fit",
@@ -65,6 +67,7 @@ __getattr__ = lazy_attributes(
         "Predictions": "prediction",
         "RebuildResult": "model_rebuild",
         "UpdateResult": "model_update",
+        "Verification": "versions",
         "WouldForget": "model_update",
         "describe": "model_summary",
         "detect": "detection",

@@ -9,16 +9,8 @@ from typing import TYPE_CHECKING, Any
 from cilf import learners
 from cilf.core.names import check_name, normalize_name
 from cilf.errors import BadInput
-from cilf.workflow.versions import (
-    FORGET,
-    FORGOTTEN,
-    MERGE,
-    MERGED,
-    RENAME,
-    RENAMED,
-    Event,
-    ModelFolder,
-)
+from cilf.workflow.model_log import FORGET, FORGOTTEN, MERGE, MERGED, RENAME, RENAMED, Event
+from cilf.workflow.versions import ModelFolder
 
 if TYPE_CHECKING:
     from cilf.learners import Learner

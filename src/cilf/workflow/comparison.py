@@ -4,17 +4,20 @@ Every instance is predicted before and after the update, so the loss is a mean o
 differences. Its interval has the variance of these differences, after half an instance was added
 to those that become wrong and half to those that become right (Agresti and Min, 2005). It is
 narrower than a comparison of two accuracies, and not empty where no prediction changed.
+
+An accuracy has a Wilson interval. Frames of one scene count as several instances in it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from cilf.core.intervals import bound_share
 from cilf.core.types import Array
 
 if TYPE_CHECKING:
@@ -34,9 +37,23 @@ class Score(NamedTuple):
     before: float
     after: float
 
-    def to_json(self) -> dict[str, float | None]:
+    def to_json(self) -> dict[str, Any]:
+        """The score for a JSON document, with the bounds of both accuracies."""
+        bounds = {
+            f"{name}_interval": bound_accuracy(accuracy, self.n)
+            for name, accuracy in (("before", self.before), ("after", self.after))
+        }
         plain = self._asdict().items()
-        return {name: None if math.isnan(value) else value for name, value in plain}
+        return {name: None if math.isnan(value) else value for name, value in plain} | bounds
+
+
+class Accuracy(NamedTuple):
+    """The mean of the accuracies of classes, with its bounds."""
+
+    mean: float
+    low: float
+    high: float
+    n: int  # instances that it was measured on
 
 
 class Loss(NamedTuple):
@@ -99,20 +116,48 @@ class ClassChange:
         return plain | self.paired_loss.to_json()
 
 
+def bound_accuracy(accuracy: float, n: float) -> tuple[float, float] | None:
+    """The bounds of an accuracy that was measured on so many instances; None if on none."""
+    return None if math.isnan(accuracy) or n == 0 else bound_share(accuracy, n, Z)
+
+
+def average_scores(scores: Iterable[Score]) -> Accuracy | None:
+    """The mean of the accuracies of classes (``after``); None if none was measured.
+
+    A class with few instances makes the mean uncertain. So the bounds are those of as many
+    instances as give the mean its variance, if all classes are equally hard.
+
+    >>> average_scores([Score(20, math.nan, 0.9), Score(20, math.nan, 0.7)]).mean
+    0.8
+    """
+    measured = [score for score in scores if score.n]
+    if not measured:
+        return None
+    mean = float(np.mean([score.after for score in measured]))
+    effective = len(measured) ** 2 / sum(1 / score.n for score in measured)
+    low, high = bound_share(mean, effective, Z)
+    return Accuracy(mean, low, high, sum(score.n for score in measured))
+
+
+def score_kept(learner: Learner) -> list[ClassChange]:
+    """Score each class of a learner on what it keeps, as an update does; nothing is ``before``."""
+    now, labels = learner.remembered(), learner.classes_.tolist()
+    return [] if now is None else _compare_all(labels, now, None, learner.recall(now))
+
+
 def update_and_compare(learner: Learner, X: Array, y: Array) -> list[ClassChange]:
     """Update a learner, and measure what that does to each class, the known classes first."""
     old, kept = learner.classes_.tolist(), learner.remembered()
     before = None if kept is None else learner.recall(kept)
     learner.update(X, y)
-    arrived, now = learner.classes_.tolist()[len(old) :], learner.remembered()
-    changes = []
-    if kept is not None:
-        after = learner.recall(kept)
-        changes += [_compare(label, kept, before, after) for label in old]
-    if now is not None:
-        after = learner.recall(now)
-        changes += [_compare(label, now, None, after) for label in arrived]
-    return changes
+    changes = [] if kept is None else _compare_all(old, kept, before, learner.recall(kept))
+    return changes + score_kept(learner)[len(old) :]
+
+
+def _compare_all(
+    labels: Sequence[str], kept: Remembered, before: Array | None, after: Array
+) -> list[ClassChange]:
+    return [_compare(label, kept, before, after) for label in labels]
 
 
 def _compare(label: str, kept: Remembered, before: Array | None, after: Array) -> ClassChange:

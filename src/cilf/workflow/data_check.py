@@ -11,7 +11,7 @@ from cilf.core.near_duplicates import count_near_duplicates, find_mixed, group_n
 from cilf.core.types import Array, Ints
 from cilf.data import Dataset
 
-FEW_INSTANCES, FEW_HELD_OUT = 10, 5  # of a class
+FEW_INSTANCES, FEW_TESTED = 10, 5  # of a class
 FEWEST_ROWS = 20  # whose numbers can look like those of rows
 SPARSE = 3  # numbers of rows are not that much farther apart
 MOST_NAMED = 3
@@ -23,7 +23,7 @@ class DataReport:
 
     Attributes:
         n_near_duplicates: the number of instances beyond the first of each set of near-duplicates.
-        n_across: the number of held-out instances with near-duplicates in the training split.
+        n_across: the number of test instances with near-duplicates in the training split.
         problems: a sentence for each problem.
     """
 
@@ -35,13 +35,13 @@ class DataReport:
 def check_data(data: Dataset) -> DataReport:
     """Find near-duplicates, instances in two classes, small classes and row numbers."""
     group = group_near_duplicates(data.train.X, data.test.X)
-    held_out = group[len(data.train) :]
-    n_across = int(np.isin(held_out, group[: len(data.train)]).sum())
+    in_test = group[len(data.train) :]
+    n_across = int(np.isin(in_test, group[: len(data.train)]).sum())
     n_copies = count_near_duplicates(group)
     problems = [
         *_describe_copies(data, n_copies, n_across),
         *_describe_mixed(data, group),
-        *_describe_small_classes(data, held_out),
+        *_describe_small_classes(data, in_test),
         *_describe_row_numbers(data),
     ]
     return DataReport(n_copies, n_across, problems)
@@ -53,7 +53,7 @@ def _describe_copies(data: Dataset, n_copies: int, n_across: int) -> Iterator[st
     found = f"{n_copies} of {len(data.train) + len(data.test)} instances are near-duplicates"
     if n_across:
         yield (
-            f"{found}, and {n_across} of {len(data.test)} held-out instances have some in the "
+            f"{found}, and {n_across} of {len(data.test)} test instances have some in the "
             "training split: the accuracy is overestimated"
         )
     else:
@@ -77,7 +77,7 @@ def _describe_mixed(data: Dataset, group: Ints) -> Iterator[str]:
     yield f"{found} ({_list(examples, len(numbers))}): correct the labels"
 
 
-def _describe_small_classes(data: Dataset, held_out: Ints) -> Iterator[str]:
+def _describe_small_classes(data: Dataset, in_test: Ints) -> Iterator[str]:
     every = np.concatenate([data.train.y, data.test.y])
     sizes = {label: int((every == label).sum()) for label in data.classes}
     small = [f"{label!r}: {n}" for label, n in sizes.items() if n < FEW_INSTANCES]
@@ -86,12 +86,12 @@ def _describe_small_classes(data: Dataset, held_out: Ints) -> Iterator[str]:
             f"{_count(len(small), 'class', 'classes')} with fewer than {FEW_INSTANCES} instances "
             f"({_list(small, len(small))}): add more"
         )
-    scored = {label: len(np.unique(held_out[data.test.y == label])) for label in data.classes}
-    unsure = [f"{label!r}: {n}" for label, n in scored.items() if n < FEW_HELD_OUT]
+    scored = {label: len(np.unique(in_test[data.test.y == label])) for label in data.classes}
+    unsure = [f"{label!r}: {n}" for label, n in scored.items() if n < FEW_TESTED]
     if unsure:
         yield (
-            f"{_count(len(unsure), 'class', 'classes')} with a score on fewer than {FEW_HELD_OUT} "
-            f"different held-out instances ({_list(unsure, len(unsure))}): the score says little"
+            f"{_count(len(unsure), 'class', 'classes')} with a score on fewer than {FEW_TESTED} "
+            f"different test instances ({_list(unsure, len(unsure))}): the score says little"
         )
 
 

@@ -8,37 +8,83 @@
       findings.csv      identity, label, source, novelty, novelty_p, cluster, name: one line an
                         instance, with its text or its first values at the end
       clusters.csv      one line for each cluster; its name applies to all its members
-      cluster-1.png     typical members of a cluster (cluster-1.txt if they are texts)
+      cluster-1.png     typical members of a cluster (cluster-1.txt if they are texts or rows)
       instances.npz     the instances themselves, so that a model can be updated from here
-      findings.json     the model and the data that the findings come from, and each split and
-                        merge of clusters since then
+      findings.json     the model and the data that the findings come from, each split and merge of
+                        clusters since then, and the checksums of itself and of instances.npz
 
 The column ``name`` is empty at first. :mod:`cilf.workflow.labels` reads what people write into it.
 """
 
 from __future__ import annotations
 
-import hashlib
-import io
 import json
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
-from zipfile import BadZipFile
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
+from cilf.core.documents import (
+    ArrayForm,
+    Count,
+    Damage,
+    Digest,
+    Document,
+    Text,
+    digest,
+    parse_document,
+    read_content,
+    unpack_arrays,
+)
 from cilf.core.files import describe_missing
 from cilf.core.types import Array, Floats, Ints
 from cilf.errors import BadInput
 from cilf.report.unusual_values import KnownValues
 
-FORMAT = 3
+FORMAT, UNSEALED = 4, 3  # the format that is written, and one without a digest of findings.json
 PERSON, MODEL = "person", "model"  # sources of a label
 HEAD, ROWS, CLUSTERS, KEPT = "findings.json", "findings.csv", "clusters.csv", "instances.npz"
 PAGE = "index.html"
+
+
+FORMS = {
+    "ids": ArrayForm("U", ndim=1, rows="n"),
+    "label": ArrayForm("U", ndim=1, rows="n"),
+    "novelty": ArrayForm("f", ndim=1, rows="n"),
+    "novelty_p": ArrayForm("f", ndim=1, rows="n"),
+    "cluster": ArrayForm("i", ndim=1, rows="n"),
+    "source": ArrayForm("U", ndim=1, rows="n", optional=True),
+    "embedding": ArrayForm("f", ndim=2, rows="n"),
+    "X": ArrayForm("buif", rows="n", optional=True),
+    "texts": ArrayForm("u", ndim=1, optional=True),
+    "ends": ArrayForm("i", ndim=1, rows="n", optional=True),
+    "known_medians": ArrayForm("f", optional=True),
+    "known_spreads": ArrayForm("f", optional=True),
+}
+
+
+class Head(Document):
+    """The schema of findings.json."""
+
+    id: Text
+    model_id: Text
+    version: Count | None
+    data: str = ""
+    columns: list[Text]
+    sha256: Digest
+    checksum: Digest | None = None
+    n_instances: Count
+    clusters: list[Count]
+    known: dict[Text, Count]
+    count_probability: dict[
+        Annotated[str, Field(pattern="^[0-9]{1,6}$")], Annotated[float, Field(ge=0, le=1)]
+    ]
+    edits: list[dict[str, Any]] = Field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -87,25 +133,31 @@ class Findings:
             missing = describe_missing(findings.path, "folder")
             what = f"{path} holds no findings" if findings.path.exists() else missing
             raise BadInput(f"{what}: name a findings folder, which 'cilf detect' writes.")
-        version = findings.about.get("format")
-        if version != FORMAT:
-            raise BadInput(
-                f"{path} has findings of format {version!r}, this cilf reads format {FORMAT}: "
-                "detect again."
-            )
+        _ = findings.about  # refuses another format, and damage
         return findings
 
     def exists(self) -> bool:
         """Whether the folder holds findings."""
-        return (self.path / HEAD).is_file()
+        return (self.path / HEAD).exists()
 
     @cached_property
     def about(self) -> dict[str, Any]:
         """The content of findings.json."""
         try:
-            return dict(json.loads((self.path / HEAD).read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError) as error:
-            raise self._damage_error(f"{HEAD} cannot be read") from error
+            content = read_content(self.path / HEAD)
+            version = parse_document(content, HEAD, Document).get("format")
+            if version not in (FORMAT, UNSEALED):
+                raise BadInput(
+                    f"{self.path} has findings of format {version!r}, this cilf reads formats "
+                    f"{UNSEALED} and {FORMAT}: detect again."
+                )
+            head = parse_document(content, HEAD, Head)
+        except Damage as error:
+            raise self._damage_error(str(error)) from error
+        stated = head.pop("checksum", None)
+        if stated != (checksum(head) if version == FORMAT else None):
+            raise self._damage_error(f"{HEAD} is not what was written")
+        return head
 
     @property
     def id(self) -> str:
@@ -147,7 +199,7 @@ class Findings:
         """The instances of these rows, in the form that the model takes."""
         if "X" in self._arrays:
             return np.asarray(self._arrays["X"][rows])
-        return unpack_texts(self._arrays["texts"], self._arrays["ends"])[rows]
+        return unpack_texts(self._arrays)[rows]
 
     def sheet(self, cluster: int) -> Path | None:
         """The contact sheet of a cluster, counted from 0; None if there is none."""
@@ -163,18 +215,20 @@ class Findings:
     @cached_property
     def _arrays(self) -> dict[str, Array]:
         try:
-            content = (self.path / KEPT).read_bytes()
-            if hashlib.sha256(content).hexdigest() != self.about.get("sha256"):
-                raise self._damage_error(f"{KEPT} has another checksum")
-            with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-                return {name: arrays[name] for name in arrays.files}
-        except BadInput:
-            raise
-        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
-            raise self._damage_error(f"{KEPT} cannot be read") from error
+            content = read_content(self.path / KEPT)
+            if digest(content) != self.about["sha256"]:
+                raise Damage(f"{KEPT} has another checksum")
+            return unpack_arrays(content, KEPT, FORMS)
+        except Damage as error:
+            raise self._damage_error(str(error)) from error
 
     def _damage_error(self, why: str) -> BadInput:
         return BadInput(f"the findings in {self.path} are damaged ({why}): detect again.")
+
+
+def checksum(head: Mapping[str, Any]) -> str:
+    """The digest of the content of findings.json, without the digest itself."""
+    return digest(json.dumps(head, sort_keys=True).encode())
 
 
 def sheet_name(cluster: int, suffix: str) -> str:
@@ -189,9 +243,15 @@ def pack_texts(X: Array) -> dict[str, Array]:
     return {"texts": np.frombuffer(b"".join(encoded), dtype=np.uint8), "ends": ends}
 
 
-def unpack_texts(texts: Array, ends: Array) -> Array:
+def unpack_texts(arrays: Mapping[str, Array]) -> Array:
     """The texts that :func:`pack_texts` packed."""
-    whole, starts = texts.tobytes(), [0, *ends.tolist()[:-1]]
+    if not {"texts", "ends"} <= set(arrays):
+        raise Damage(f"{KEPT} holds neither instances nor texts")
+    whole, ends = arrays["texts"].tobytes(), arrays["ends"].tolist()
+    starts = [0, *ends[:-1]]
     X = np.empty(len(ends), dtype=object)
-    X[:] = [whole[a:b].decode() for a, b in zip(starts, ends.tolist(), strict=True)]
+    try:
+        X[:] = [whole[a:b].decode() for a, b in zip(starts, ends, strict=True)]
+    except UnicodeDecodeError as error:
+        raise Damage(f"{KEPT} holds a text that is not UTF-8") from error
     return X

@@ -101,14 +101,18 @@ def _describe(
         novelty_p=float(assignments.novelty_p[row]),
         picture=pictures.get(row, ""),
         text=_shorten(X[row]) if X.ndim == 1 else "",
-        values=[] if known is None else _list_values(X[row], known, columns),
+        values=[] if known is None else list_values(X[row], known, columns),
     )
 
 
-def _list_values(x: Array, known: KnownValues, columns: Sequence[str]) -> list[UnusualValue]:
-    """The unusual values of a row; a column without a name has its number, from 1."""
-    names = columns if len(columns) == len(x) else [f"value {i + 1}" for i in range(len(x))]
-    return list_unusual(x, known, names, most=MOST_VALUES)
+def list_values(x: Array, known: KnownValues, columns: Sequence[str]) -> list[UnusualValue]:
+    """The unusual values of a row, the most unusual first."""
+    return list_unusual(x, known, name_columns(columns, len(x)), most=MOST_VALUES)
+
+
+def name_columns(columns: Sequence[str], n: int) -> Sequence[str]:
+    """The names of ``n`` columns; a column without a name has its number, from 1."""
+    return columns if len(columns) == n else [f"value {i + 1}" for i in range(n)]
 
 
 def _shorten(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import shutil
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from cilf.core import Detection
+from cilf.core.documents import digest
 from cilf.core.files import (
     PENDING,
     explain_write_errors,
@@ -33,10 +33,9 @@ from cilf.core.types import Array, Floats, Ints
 from cilf.data import Instances
 from cilf.data.spreadsheets import escape_surrogates, format_csv
 from cilf.errors import BadConfig
-from cilf.evaluate.snapshot import excerpts, thumbnails
 from cilf.query import choose_queries
-from cilf.report.contact_sheet import make_contact_sheet
 from cilf.report.unusual_values import KnownValues
+from cilf.workflow.cluster_sheets import make_sheet
 from cilf.workflow.content_columns import choose_content_columns
 from cilf.workflow.findings import (
     CLUSTERS,
@@ -47,6 +46,7 @@ from cilf.workflow.findings import (
     ROWS,
     Assignments,
     Findings,
+    checksum,
     pack_texts,
     sheet_name,
 )
@@ -56,7 +56,6 @@ NAME = "name"  # the column that people fill
 COLUMNS = ("identity", "label", "source", "novelty", "novelty_p", "cluster", NAME)
 CLUSTER_COLUMNS = ("cluster", "instances", "looks_like", "sheet", NAME)
 MOST_SHOWN = 40  # members of a cluster on its sheet
-SHEET_SIDE = 96  # pixels of an image on a sheet
 
 
 @contextmanager
@@ -216,14 +215,15 @@ def _fill(
     kept = _pack(content)
     replace_file(folder / KEPT, kept)
     head = {
-        "format": FORMAT,
         **head,
         "n_instances": len(assignments.ids),
         "known": assignments.known_counts,
         "clusters": assignments.cluster_sizes,
-        "columns": content.columns,
-        "sha256": hashlib.sha256(kept).hexdigest(),
+        "columns": list(content.columns),
+        "sha256": digest(kept),
     }
+    head["format"] = FORMAT  # also of findings that an earlier cilf wrote
+    head["checksum"] = checksum(head)
     replace_file(folder / HEAD, json.dumps(head, indent=1).encode())
 
 
@@ -323,17 +323,12 @@ def _write_sheets(folder: Path, content: Content, shown: Ints) -> None:
         rows = shown[assignments.cluster[shown] == cluster]
         title = f"cluster {cluster + 1}: {len(rows)} of {size} instances"
         try:
-            suffix, sheet = _make_sheet(content.X[rows], assignments.ids[rows].tolist(), title)
+            suffix, sheet = make_sheet(
+                content.X[rows], assignments.ids[rows].tolist(), title,
+                columns=content.columns, known=content.known,
+            )  # fmt: skip
         except BadConfig as missing:  # the packages that pictures need are an extra
             warn_once(f"no contact sheets: {missing}")
             return
         replace_file(folder / sheet_name(cluster, suffix), sheet)
         report("sheets", cluster + 1, len(sizes))
-
-
-def _make_sheet(X: Array, ids: list[str], title: str) -> tuple[str, bytes]:
-    if X.ndim == 1:
-        texts = zip(ids, excerpts(X).tolist(), strict=True)
-        lines = [title, "", *(f"{identity}: {text}" for identity, text in texts)]
-        return "txt", ("\n".join(lines) + "\n").encode(errors="replace")
-    return "png", make_contact_sheet(thumbnails(X, largest=SHEET_SIDE), ids, title)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from cilf.core.intervals import bound_share
 from cilf.core.types import Array, Bools
 from cilf.learners.base import LabelCheck
 
@@ -110,13 +111,6 @@ def bound_excess(k: int, n: int, clean_k: int, clean_n: int) -> float:
     0.2
     """
     share, clean = k / n, clean_k / clean_n
-    below = share - _bound_share(k, n)[0]
-    above = _bound_share(clean_k, clean_n)[1] - clean
+    below = share - bound_share(share, n, Z)[0]
+    above = bound_share(clean, clean_n, Z)[1] - clean
     return share - clean - math.hypot(below, above)
-
-
-def _bound_share(k: int, n: int) -> tuple[float, float]:
-    """The Wilson interval of a share, k of n."""
-    centre = (k + Z * Z / 2) / (n + Z * Z)
-    half = Z * math.sqrt(k * (n - k) / n + Z * Z / 4) / (n + Z * Z)
-    return centre - half, centre + half

@@ -13,15 +13,13 @@ import io
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
+from cilf.core.documents import ArrayForm, Damage, unpack_arrays
 from cilf.core.types import Array, Ints
 from cilf.data.spreadsheets import escape_surrogates, format_csv
-from cilf.errors import BadInput
 from cilf.workflow.findings import pack_texts, unpack_texts
 
 COLUMNS = ("identity", "label", "content")
@@ -185,27 +183,37 @@ class LabelledInstances:
         return packed.getvalue()
 
 
-def read_answers(table: Path, version: int) -> list[Answer]:
+def parse_answers(content: bytes, version: int) -> list[Answer]:
     """The answers that a version has learned, from the table that ``format_labels`` made."""
     try:
-        with table.open(encoding="utf-8-sig", newline="") as file:
-            return [
-                Answer(row["identity"].strip(), row.get("content", ""), row["label"], version)
-                for row in csv.DictReader(file, strict=True)
-            ]
-    except (OSError, ValueError, KeyError, AttributeError, csv.Error) as error:
-        raise BadInput(f"{table} cannot be read: restore the model from a copy.") from error
+        text = io.StringIO(content.decode("utf-8-sig"), newline="")
+        reader = csv.DictReader(text, strict=True)
+        rows = list(reader)
+        is_whole = all(None not in row and None not in row.values() for row in rows)
+        columns = tuple(reader.fieldnames or ())
+        if not is_whole or columns not in (COLUMNS, COLUMNS[:-1]):  # an earlier cilf kept no hashes
+            raise Damage("labels.csv has other columns")
+        return [
+            Answer(row["identity"].strip(), row.get("content", ""), row["label"], version)
+            for row in rows
+        ]
+    except (UnicodeDecodeError, AttributeError, csv.Error) as error:
+        raise Damage("labels.csv is no table of labels") from error
 
 
-def read_instances(file: Path) -> Array:
+FORMS = {
+    "X": ArrayForm("buif", rows="n", optional=True),
+    "texts": ArrayForm("u", ndim=1, optional=True),
+    "ends": ArrayForm("i", ndim=1, optional=True),
+}
+
+
+def unpack_instances(content: bytes) -> Array:
     """The instances that :meth:`LabelledInstances.pack` packed."""
-    try:
-        with np.load(file, allow_pickle=False) as arrays:
-            if "X" in arrays.files:
-                return np.asarray(arrays["X"])
-            return unpack_texts(arrays["texts"], arrays["ends"])
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
-        raise BadInput(f"{file} cannot be read: restore the model from a copy.") from error
+    arrays = unpack_arrays(content, "instances.npz", FORMS)
+    if "X" in arrays:
+        return arrays["X"]
+    return unpack_texts(arrays)
 
 
 def select_rows(instances: LabelledInstances, rows: Ints) -> LabelledInstances:

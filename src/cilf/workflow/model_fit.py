@@ -17,12 +17,13 @@ from cilf.core.types import Array
 from cilf.data import Dataset, require_dataset
 from cilf.errors import BadInput
 from cilf.learners import make, require_learner
-from cilf.workflow.comparison import Score
+from cilf.workflow.comparison import Score, score_kept
 from cilf.workflow.data_check import check_data
 from cilf.workflow.input_data import read_labelled
 from cilf.workflow.ledger import LabelledInstances
+from cilf.workflow.model_log import FIT, Event
 from cilf.workflow.prediction import count_labels
-from cilf.workflow.versions import FIT, Event, ModelFolder
+from cilf.workflow.versions import ModelFolder
 
 
 @dataclass(frozen=True)
@@ -32,18 +33,21 @@ class FitResult:
     Attributes:
         event: the log entry of the new version.
         n_labels: the number of training instances.
-        accuracy: for each class, the score on its held-out instances; ``before`` is NaN.
-        confusion: class -> predicted class -> number of held-out instances; zeros are left out.
+        accuracy: for each class, the score on its instances in the test split.
+        held_out: for each class, the score on the training instances that the model holds out. An
+            update starts from these scores.
+        confusion: class -> predicted class -> number of test instances; zeros are left out.
     """
 
     event: Event
     n_labels: int
     accuracy: dict[str, Score]
+    held_out: dict[str, Score]
     confusion: dict[str, dict[str, int]]
 
     @property
     def mean_accuracy(self) -> float:
-        """The mean of the classes' accuracies."""
+        """The mean of the classes' accuracies in the test split."""
         return float(np.mean([score.after for score in self.accuracy.values()]))
 
 
@@ -82,6 +86,7 @@ def fit(
     made.fit(*dataset.train)
     predicted = made.predict(dataset.test.X)
     accuracy = _score_classes(dataset.test.y, predicted)
+    held_out = {change.label: change.held_out for change in score_kept(made)}
     about = {
         "data": str(data),
         "loading": dict(loading or {}),
@@ -89,7 +94,8 @@ def fit(
         "n_labels": len(dataset.train),
         "labels": count_labels(dataset.train.y.tolist()),
         "new_classes": made.classes_.tolist(),
-        "held_out": {label: score.to_json() for label, score in accuracy.items()},
+        "test": {label: score.to_json() for label, score in accuracy.items()},
+        "held_out": {label: score.to_json() for label, score in held_out.items()},
         "near_duplicates": report.n_near_duplicates,
         "near_duplicates_across": report.n_across,
         "problems": report.problems,
@@ -100,7 +106,7 @@ def fit(
         _require_new(model, again)
         event = model.add(made, FIT, about, label_training_data(dataset))
     confusion = _count_confusion(dataset.test.y, predicted)
-    return FitResult(event, len(dataset.train), accuracy, confusion)
+    return FitResult(event, len(dataset.train), accuracy, held_out, confusion)
 
 
 def label_training_data(dataset: Dataset) -> LabelledInstances:
@@ -113,7 +119,7 @@ def _require_new(model: ModelFolder, again: bool) -> None:
     model.require_room()
     if not model.exists():
         return
-    model.require_format()
+    model.events()  # refuses another format, and a damaged log
     if not again:
         raise BadInput(
             f"{model.path} holds a model already (version {model.current}): name another folder, "

@@ -15,7 +15,8 @@ from cilf.data import Dataset
 from cilf.errors import BadInput
 from cilf.workflow.input_data import read_labelled
 from cilf.workflow.ledger import Answer, Ledger, hash_instances
-from cilf.workflow.versions import REBUILD, UPDATE, Event, ModelFolder
+from cilf.workflow.model_log import REBUILD, UPDATE, Event
+from cilf.workflow.versions import ModelFolder
 
 if TYPE_CHECKING:
     from cilf.learners import Learner

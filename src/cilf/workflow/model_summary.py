@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from cilf import learners
 from cilf.workflow.ledger import Ledger
-from cilf.workflow.versions import FORGET, Event, ModelFolder
+from cilf.workflow.model_log import FORGET, Event
+from cilf.workflow.versions import ModelFolder
 
 if TYPE_CHECKING:
     from cilf.learners import Learner

@@ -32,16 +32,9 @@ from cilf.workflow.corrections import (
 from cilf.workflow.findings import Findings
 from cilf.workflow.label_doubts import LabelDoubts, find_label_doubts
 from cilf.workflow.ledger import Answer, LabelledInstances, Ledger, hash_instances, select_rows
+from cilf.workflow.model_log import CORRECTED, FORGOTTEN, RENAMED, UPDATE, Event
 from cilf.workflow.prediction import count_labels
-from cilf.workflow.versions import (
-    CORRECTED,
-    FORGOTTEN,
-    RENAMED,
-    UPDATE,
-    Event,
-    ModelFolder,
-    combine_renames,
-)
+from cilf.workflow.versions import ModelFolder, combine_renames
 
 if TYPE_CHECKING:
     from cilf.learners import Learner

@@ -3,8 +3,10 @@
 ::
 
     MODEL/
-      current           the number of the version in use, such as 0002
-      log.jsonl         one line for each change: its time, and what it did to labels and classes
+      current           the number of the version in use, such as 0002, with the digests of the
+                        log and of the ``model.json`` of this version
+      log.jsonl         one line for each change: its time, what it did to labels and classes, and
+                        the digests of the files that it made
       versions/0001/    what ``learner.save`` wrote; labels.csv, the labels that it has learned
                         beyond those of its predecessor; instances.npz, the instances of an update
       lock              held by the command that changes the model
@@ -12,16 +14,18 @@
 A change writes the new version under a temporary name, renames it, adds a line to the log and then
 replaces ``current``. Each step is atomic, so a command that is killed leaves the model as it was or
 as it should be. A log line that ``current`` does not point to does not count.
+
+A file is compared with its digest when it is read, so that opening a model does not read the
+instances of all its versions. :meth:`ModelFolder.verify` reads everything.
 """
 
 from __future__ import annotations
 
-import json
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import version as installed_version
@@ -30,6 +34,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cilf.core.documents import Damage, digest, read_content
 from cilf.core.files import (
     PENDING,
     describe_missing,
@@ -41,69 +46,39 @@ from cilf.core.locks import hold_lock
 from cilf.core.types import Array
 from cilf.errors import BadInput
 from cilf.learners import load
-from cilf.learners.persistence import CURRENT, HEAD, VERSIONS, current_version, read_head
-from cilf.workflow.ledger import Answer, LabelledInstances, Ledger, read_answers, read_instances
+from cilf.learners.persistence import (
+    CURRENT,
+    HEAD,
+    VERSIONS,
+    Pointer,
+    damage_error,
+    read_head,
+    read_pointer,
+    require_digest,
+)
+from cilf.learners.persistence import read as read_learner
+from cilf.workflow.ledger import Answer, LabelledInstances, Ledger, parse_answers, unpack_instances
+from cilf.workflow.model_log import (
+    CORRECTED,
+    FIT,
+    FORMAT,
+    LOG,
+    ROLLBACK,
+    UNSEALED,
+    UPDATE,
+    Event,
+    Log,
+    OtherFormat,
+    digest_log,
+    format_log,
+)
 
 if TYPE_CHECKING:
     from cilf.learners import Learner
 
-FORMAT = 2
-LOG, LOCK, LABELS, INSTANCES = "log.jsonl", "lock", "labels.csv", "instances.npz"
+LOCK, LABELS, INSTANCES = "lock", "labels.csv", "instances.npz"
+SEALED = (HEAD, LABELS, INSTANCES)  # files of a version whose digests the log holds
 OURS = frozenset({CURRENT, VERSIONS, LOG, LOCK, CURRENT + PENDING, LOG + PENDING})
-FIT, UPDATE, ROLLBACK = "fit", "update", "rollback"
-RENAME, MERGE, FORGET, REBUILD = "rename", "merge", "forget", "rebuild"
-RENAMED, MERGED, FORGOTTEN = "renamed", "merged", "forgotten"  # what an event did to classes
-CORRECTED = "corrected"  # classes all of whose labels were corrected to another one
-
-
-@dataclass(frozen=True)
-class Event:
-    """A log entry: a command that made a version the current one.
-
-    Attributes:
-        event: "fit", "update", "rename", "merge", "forget", "rebuild" or "rollback".
-        version: the version that became the current one.
-        before: the version that was current before; None for the first event.
-        time: the time in UTC.
-        about: the origin of the labels, their number and what they changed, as JSON values.
-    """
-
-    event: str
-    version: int
-    before: int | None
-    time: str
-    about: Mapping[str, Any] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        own = {"event": self.event, "version": self.version, "before": self.before}
-        return own | {"time": self.time, **self.about}
-
-    @classmethod
-    def from_json(cls, plain: Mapping[str, Any]) -> Event:
-        own = ("event", "version", "before", "time")
-        about = {name: value for name, value in plain.items() if name not in own}
-        return cls(**{name: plain[name] for name in own}, about=about)
-
-    @property
-    def makes_version(self) -> bool:
-        """Whether the event made a new version."""
-        return self.event != ROLLBACK
-
-    @property
-    def present_names(self) -> dict[str, str]:
-        """The name after the event of each class that got another one, or is part of another."""
-        corrected = dict(self.about.get(CORRECTED, {}))
-        return corrected | {old: corrected.get(new, new) for old, new in self.renames.items()}
-
-    @property
-    def renames(self) -> dict[str, str]:
-        """The classes that somebody renamed or merged into others, with their present names."""
-        return {**self.about.get(RENAMED, {}), **self.about.get(MERGED, {})}
-
-    @property
-    def forgotten(self) -> list[str]:
-        """The classes that the event removed from the model."""
-        return list(self.about.get(FORGOTTEN, ()))
 
 
 class ModelFolder:
@@ -125,21 +100,12 @@ class ModelFolder:
             missing = describe_missing(model.path, "folder")
             what = f"{path} is no model" if model.path.exists() else missing
             raise BadInput(f"{what}: name a model folder, which 'cilf fit' makes.")
-        model.require_format()
+        model.events()  # refuses another format, and a damaged log
         return model
 
     def exists(self) -> bool:
         """Whether the folder holds a version to use."""
-        return (self.path / CURRENT).is_file()
-
-    def require_format(self) -> None:
-        """Refuse a model that another cilf wrote in another format."""
-        version = self.events()[0].about.get("format", 1)  # the first format did not name itself
-        if version != FORMAT:
-            raise BadInput(
-                f"{self.path} has a model of format {version!r}, this cilf reads format {FORMAT}: "
-                "fit one in another folder."
-            )
+        return (self.path / CURRENT).exists()
 
     # ------------------------------------------------------------- versions and history
 
@@ -151,21 +117,24 @@ class ModelFolder:
     @property
     def current(self) -> int:
         """The number of the version in use."""
-        return int(current_version(self.path).name)
+        return self.events()[-1].version
 
     def events(self) -> list[Event]:
         """The log entries that count, in order."""
-        current = self.current  # read before the log, which another command writes first
-        events = self._read_log()
-        if events and events[-1].version != current:  # the pointer was not set, or not yet
-            events.pop()
-        if not events or events[-1].version != current:
-            raise self._damage_error(f"{LOG} does not lead to version {current}")
-        return events
+        pointer = read_pointer(self.path)  # before the log, which another command writes first
+        log = self._read_log().up_to(pointer.version, pointer.log)
+        if log is None:
+            raise damage_error(self.path, f"{LOG} does not lead to version {pointer.version}")
+        if pointer.head:
+            require_digest(self.path, self.version_path(pointer.version) / HEAD, pointer.head)
+        return list(log.events)
 
     def creation(self, number: int) -> Event:
         """The event that made a version."""
-        made = {event.version: event for event in self.events() if event.makes_version}
+        return self._find_creation(number, self.events())
+
+    def _find_creation(self, number: int, events: list[Event]) -> Event:
+        made = {event.version: event for event in events if event.makes_version}
         if number not in made:
             known = ", ".join(map(str, made))
             raise BadInput(f"{self.path} has no version {number}: its versions are {known}.")
@@ -173,10 +142,11 @@ class ModelFolder:
 
     def lineage(self, number: int | None = None) -> list[Event]:
         """The fit that a version comes from, and all updates since then."""
-        event = self.creation(self.current if number is None else number)
+        events = self.events()
+        event = self._find_creation(events[-1].version if number is None else number, events)
         back = [event]
-        while event.event != FIT and event.before is not None:
-            event = self.creation(event.before)
+        while event.event != FIT and event.before is not None:  # a lower number: the log is checked
+            event = self._find_creation(event.before, events)
             back.append(event)
         return back[::-1]
 
@@ -198,19 +168,22 @@ class ModelFolder:
 
     def size(self, number: int) -> int:
         """The bytes that a version takes on disk."""
-        return sum(file.stat().st_size for file in self.version_path(number).iterdir())
+        try:
+            return sum(file.stat().st_size for file in self.version_path(number).iterdir())
+        except OSError as error:
+            why = f"version {number} cannot be read: {error.strerror}"
+            raise damage_error(self.path, why) from error
 
     def learner(self, number: int | None = None) -> Learner:
         """Load the learner of a version; of the current one if None."""
-        return load(self.version_path(self.current if number is None else number))
+        number = self.current if number is None else number
+        self.require_whole(number, HEAD)
+        return load(self.version_path(number))
 
     def classes(self, number: int) -> list[str]:
         """The classes of a version."""
-        try:
-            head = json.loads((self.version_path(number) / HEAD).read_text(encoding="utf-8"))
-            return list(head["classes"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise self._damage_error(f"{HEAD} of version {number} cannot be read") from error
+        self.require_whole(number, HEAD)
+        return list(read_head(self.version_path(number))["classes"])
 
     def labels(self, number: int) -> dict[str, str]:
         """The labels, by identity, that a version has learned beyond those of its predecessor."""
@@ -218,12 +191,58 @@ class ModelFolder:
 
     def answers(self, number: int) -> list[Answer]:
         """The answers of people that a version has learned beyond those of its predecessor."""
-        return read_answers(self.version_path(number) / LABELS, number)
+        content = self.require_whole(number, LABELS)
+        try:
+            return parse_answers(content, number)
+        except Damage as error:
+            raise damage_error(self.path, f"{number:04d}/{error}") from error
 
     def instances(self, number: int) -> Array | None:
         """The instances of ``answers``, in their order; None if the version keeps none."""
-        path = self.version_path(number) / INSTANCES
-        return read_instances(path) if path.is_file() else None
+        sealed = self._digests(number)
+        is_kept = INSTANCES in sealed if sealed else self._file(number, INSTANCES).exists()
+        if not is_kept:
+            return None
+        try:
+            return unpack_instances(self.require_whole(number, INSTANCES))
+        except Damage as error:
+            raise damage_error(self.path, f"{number:04d}/{error}") from error
+
+    def require_whole(self, number: int, name: str) -> bytes:
+        """The content of a file of a version, which must be the one that was written."""
+        sealed = self._digests(number)
+        if sealed:
+            if name not in sealed:
+                raise damage_error(self.path, f"{LOG} does not name {name} of version {number}")
+            return require_digest(self.path, self._file(number, name), sealed[name])
+        try:
+            return read_content(self._file(number, name))
+        except Damage as error:
+            raise damage_error(self.path, f"{number:04d}/{error}") from error
+
+    def verify(self) -> Verification:
+        """Compare every file of every version with its digest; the first damage is an error."""
+        events = self.events()
+        n_files, unsealed = 2, []  # the log and the pointer
+        for event in events:
+            if not event.makes_version:
+                continue
+            sealed = self._digests(event.version)
+            for name in sealed or (HEAD, LABELS):
+                self.require_whole(event.version, name)
+                n_files += 1
+            read_learner(self.version_path(event.version))  # compares the tensors too
+            n_files += 1
+            unsealed += [] if sealed else [event.version]
+        return Verification(n_files, unsealed)
+
+    def _file(self, number: int, name: str) -> Path:
+        return self.version_path(number) / name
+
+    def _digests(self, number: int) -> Mapping[str, str]:
+        """The digest of each file of a version; none in a model of an earlier cilf."""
+        key = f"{number:04d}"
+        return next((event.files[key] for event in self.events() if key in event.files), {})
 
     def ledger(self, number: int | None = None) -> Ledger:
         """The answers that stand in a version; in the current one if None."""
@@ -269,7 +288,8 @@ class ModelFolder:
             put_folder(pending, self.version_path(number))
         own: dict[str, Any] = {}
         if event == FIT:
-            own = {"format": FORMAT, "model_id": self.id if events else uuid.uuid4().hex}
+            model_id = events[0].about["model_id"] if events else uuid.uuid4().hex
+            own = {"format": FORMAT, "model_id": model_id, "columns": []}
         about = {**own, **about, "cilf": installed_version("cilf")}
         return self._point_at(number, event, about, events)
 
@@ -293,29 +313,47 @@ class ModelFolder:
         self, number: int, event: str, about: Mapping[str, Any], past: list[Event]
     ) -> Event:
         time = datetime.now(UTC).isoformat(timespec="seconds")
-        entry = Event(event, number, past[-1].version if past else None, time, about)
+        before = past[-1].version if past else None
+        entry = Event(event, number, before, time, about, previous=digest_log(past))
+        entry = replace(entry, files=self._digest_unsealed([*past, entry]))
+        content, stated = format_log([*past, entry])
+        head = digest(read_content(self._file(number, HEAD)))
         with explain_write_errors(self.path):
-            self._write_log([*past, entry])
-            replace_file(self.path / CURRENT, f"{number:04d}\n".encode())
+            replace_file(self.path / LOG, content)
+            replace_file(self.path / CURRENT, Pointer(f"{number:04d}", stated, head).format())
         return entry
+
+    def _digest_unsealed(self, events: list[Event]) -> dict[str, dict[str, str]]:
+        """The digests of the files of all versions whose digests no event holds."""
+        known = {key for event in events for key in event.files}
+        made = [f"{event.version:04d}" for event in events if event.makes_version]
+        return {
+            key: {
+                name: digest(read_content(self.path / VERSIONS / key / name))
+                for name in SEALED
+                if (self.path / VERSIONS / key / name).exists()
+            }
+            for key in made
+            if key not in known
+        }
 
     # ------------------------------------------------------------- files
 
-    def _read_log(self) -> list[Event]:
+    def _read_log(self) -> Log:
         try:
-            lines = (self.path / LOG).read_text(encoding="utf-8").splitlines()
-            return [Event.from_json(json.loads(line)) for line in lines]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise self._damage_error(f"{LOG} cannot be read") from error
-
-    def _write_log(self, events: list[Event]) -> None:
-        lines = [json.dumps(event.to_json(), allow_nan=False) + "\n" for event in events]
-        replace_file(self.path / LOG, "".join(lines).encode())
+            return Log.parse(read_content(self.path / LOG))
+        except Damage as error:
+            raise damage_error(self.path, str(error)) from error
+        except OtherFormat as error:
+            raise BadInput(
+                f"{self.path} has a model of format {error.format!r}, this cilf reads formats "
+                f"{UNSEALED} and {FORMAT}: fit one in another folder."
+            ) from error
 
     def _remove_unfinished(self) -> None:
         """Remove versions that a killed command left behind before they became current."""
-        if not self.exists() and (self.path / LOG).exists() and len(self._read_log()) > 1:
-            raise self._damage_error(f"{CURRENT} is missing")
+        if not self.exists() and (self.path / LOG).exists() and len(self._read_log().events) > 1:
+            raise damage_error(self.path, f"{CURRENT} is missing")
         events = self.events() if self.exists() else []
         last = max((event.version for event in events), default=0)
         versions = self.path / VERSIONS
@@ -323,8 +361,8 @@ class ModelFolder:
             name = path.name.removesuffix(PENDING)
             if name.isdecimal() and int(name) > last:
                 shutil.rmtree(path)
-        if events and len(events) < len(self._read_log()):
-            self._write_log(events)
+        if events and len(events) < len(self._read_log().events):
+            replace_file(self.path / LOG, format_log(events)[0])
 
     def require_room(self) -> None:
         """Refuse a folder that holds anything but a model."""
@@ -338,8 +376,18 @@ class ModelFolder:
                 "model."
             )
 
-    def _damage_error(self, why: str) -> BadInput:
-        return BadInput(f"the model in {self.path} is damaged ({why}): restore it from a copy.")
+
+@dataclass(frozen=True)
+class Verification:
+    """What was compared with its digest.
+
+    Attributes:
+        n_files: the number of files, all of which are as they were written.
+        unsealed: the versions of an earlier cilf, which kept digests of their learners alone.
+    """
+
+    n_files: int
+    unsealed: list[int]
 
 
 def combine_renames(past: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
@@ -386,11 +434,12 @@ def load_model(path: str | Path) -> LoadedModel:
     if not ModelFolder(path).exists() and (Path(path) / HEAD).is_file():
         return LoadedModel(Path(path), _read_shape(Path(path)))
     model = ModelFolder.open(path)
-    number = model.current
+    lineage = model.lineage()
+    number = lineage[-1].version
+    model.require_whole(number, HEAD)
     folder = model.version_path(number)
-    columns = tuple(model.lineage(number)[0].about.get("columns", ()))
-    shape, ledger = _read_shape(folder), model.ledger(number)
-    return LoadedModel(folder, shape, model.id, number, columns, ledger)
+    columns = tuple(lineage[0].about["columns"])
+    return LoadedModel(folder, _read_shape(folder), model.id, number, columns, model.ledger(number))
 
 
 def _read_shape(folder: Path) -> tuple[int, ...]:

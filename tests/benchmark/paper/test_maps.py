@@ -16,8 +16,9 @@ from cilf.evaluate.records import Snapshot
 def drawn(seed: int, n: int) -> Snapshot:
     blank = np.zeros(n)
     return Snapshot(
-        ids=blank, map=np.random.default_rng(seed).normal(size=(n, 2)), truth=blank.astype(int),
-        novel=blank.astype(bool), label=blank, cluster=blank.astype(int), novelty=blank,
+        ids=blank.astype(str), map=np.random.default_rng(seed).normal(size=(n, 2)),
+        truth=blank.astype(int), novel=blank.astype(bool), label=blank.astype(int),
+        cluster=blank.astype(int), novelty=blank,
         thumbnails=np.zeros((n, 0, 0), dtype=np.uint8), matched=np.empty(0, dtype=str),
         sizes=np.empty(0, dtype=np.int64), texts=np.zeros(n, dtype=str),
     )  # fmt: skip

@@ -15,7 +15,7 @@ from cilf.benchmark.paper.results import read_results
 from cilf.benchmark.paper.setup import Setup
 from cilf.core import progress
 from cilf.core.files import make_folder, replace_file
-from cilf.report.paper_items import INDEX
+from cilf.report.paper_items import INDEX, read_index
 
 CACHE = "maps"  # folder below the output, for maps that take long to compute
 
@@ -55,7 +55,7 @@ def write_items(
         return out / CELLS / GridCell.of(config).folder
 
     make_folder(out / CELLS)  # marks the folder as that of a benchmark
-    index = _read_index(out)
+    index = read_index(out)
     for number, (name, item) in enumerate(items.items()):
         progress.report("tables and figures", number, len(items))
         cells = item.cells(setup)
@@ -67,9 +67,3 @@ def write_items(
         index[name] = {"title": item.title, "about": item.about, "files": names}
         replace_file(out / INDEX, json.dumps({"items": index}, indent=1).encode())
         yield WrittenItem(name, item.title, files, len(cells) * len(setup.all_seeds) - n_runs)
-
-
-def _read_index(out: Path) -> dict[str, dict[str, Any]]:
-    """Read the items that were written before."""
-    path = out / INDEX
-    return dict(json.loads(path.read_text(encoding="utf-8"))["items"]) if path.exists() else {}

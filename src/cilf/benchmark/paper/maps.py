@@ -8,7 +8,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from cilf.benchmark.paper.panels import Map, plot_maps, write_files
 from cilf.benchmark.paper.results import Cell, Results, list_data, name_file, select_data
 from cilf.benchmark.paper.setup import Setup
 from cilf.core import Label
+from cilf.core.documents import ArrayForm, Damage, read_arrays
 from cilf.core.files import make_folder, replace_file
 from cilf.core.random import derive_seed, generator
 from cilf.core.types import Array, Ints
@@ -38,6 +38,11 @@ MAPPED = ("cpe", "dtc", "cilf-paper", "cilf")
 CONFUSED = ("cpe", "cfo")  # a discriminative and a generative learner
 MAX_PER_CLASS = 800  # instances on a map
 N_KNOWN, N_NOVEL = 5, 2  # classes of figure 2
+FORMS = {
+    "places": ArrayForm("f", ndim=2, rows="n"),
+    "classes": ArrayForm("U", ndim=1, rows="n"),
+    "novel": ArrayForm("b", ndim=1, rows="n"),
+}
 COLUMNS = ("learner", "column", "x", "y", "class", "novel")
 
 
@@ -203,10 +208,12 @@ def _make_confusion_map(cell: Cell, inputs: Inputs) -> Map | None:
 
 def _read_map(path: Path) -> Map:
     try:
-        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
-            return Map(stored["places"], stored["classes"], stored["novel"])
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
-        raise BadInput(f"{path} is damaged: remove it, and it is computed again.") from error
+        stored = read_arrays(path, FORMS)
+        return Map(stored["places"], stored["classes"], stored["novel"])
+    except Damage as error:
+        raise BadInput(
+            f"{path} is damaged ({error}): remove it, and it is computed again."
+        ) from error
 
 
 def _fit_map(learner: Learner, dataset: Dataset, config: RunConfig) -> Map:

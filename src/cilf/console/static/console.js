@@ -4,6 +4,7 @@
 //   server.js      requests to the server
 //   jobs.js        the jobs of the worker
 //   forms.js       forms and buttons that send one request each
+//   edits.js       forms that change one class or one window, after a question
 //   desk.js        what is chosen on the page of a window, and its sections
 //   verbs.js       verbs, likely classes and keys
 //   members.js     lists of instances, and the strip of what is chosen
@@ -18,6 +19,7 @@
 import { $, $$, attempt } from "./dom.js";
 import { openBrowse } from "./browse.js";
 import { cards, chooseCluster, desk, queriesPath, select, showOthersChanges, showUpdate } from "./desk.js";
+import "./edits.js";
 import "./forms.js";
 import { onPoll, watch } from "./jobs.js";
 import { openLightboxControls } from "./lightbox.js";

@@ -1,8 +1,8 @@
 // Forms and buttons that send one request each.
 
-import { $, attempt, say } from "./dom.js";
+import { $, attempt, count, say } from "./dom.js";
 import { act, desk, refresh } from "./desk.js";
-import { openWhenDone, soon } from "./jobs.js";
+import { openWhenDone, soon, waitForJob } from "./jobs.js";
 import { personName, put, send } from "./server.js";
 
 const JSON_FORMATS = { ".json": "label-studio", ".jsonl": "jsonl" };
@@ -38,9 +38,10 @@ async function importLabels(form) {
   const file = $("input", form).files[0];
   const format = JSON_FORMATS[file.name.slice(file.name.lastIndexOf("."))] || "csv";
   const query = new URLSearchParams({ format, person: personName() });
-  const imported = await send("POST", `/api/windows/${desk.window}/labels?${query}`, file, { "Content-Type": "application/octet-stream" });
+  const { job } = await send("POST", `/api/windows/${desk.window}/labels?${query}`, file, { "Content-Type": "application/octet-stream" });
   form.reset();
-  say(`${imported.labels} labels imported.`);
+  const { result } = await waitForJob(job);
+  say(`${count(result.labels, "label")} imported.`);
   await refresh();
 }
 
@@ -61,6 +62,9 @@ document.addEventListener("submit", (event) => {
   attempt(() => work(form));
 });
 
+const keeps = (path) => path.endsWith("keep");
+const confirmRollback = (version) => confirm(`Roll the model back to version ${version}? What later versions learned is not used any more. They are kept.`);
+
 document.addEventListener("click", (event) => {
   const button = event.target.closest("button");
   if (!button) return;
@@ -69,14 +73,14 @@ document.addEventListener("click", (event) => {
     const made = await send("POST", postButton, postButton.endsWith("/undo") ? { person: personName() } : undefined);
     if (made.id) location.href = `/windows/${made.id}`; else location.reload();
   });
-  if (rollback) attempt(async () => {
+  if (rollback && confirmRollback(rollback)) attempt(async () => {
     await send("POST", "/api/model/rollback", { version: Number(rollback) });
     say("The rollback is queued.");
     soon();
   });
-  if (decide) attempt(async () => {
+  if (decide && (keeps(decide) || confirmRollback(button.dataset.version))) attempt(async () => {
     await send("POST", decide);
-    say(decide.endsWith("keep") ? "Accepted." : "The rollback is queued.");
+    say(keeps(decide) ? "Accepted." : "The rollback is queued.");
     soon();
     await put($("#update"), `/windows/${desk.window}/section/update`);
   });

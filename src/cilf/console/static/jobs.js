@@ -1,7 +1,7 @@
 // The jobs of the worker: their progress, the time left, and what changes when one ends.
 
-import { $, make } from "./dom.js";
-import { put } from "./server.js";
+import { $, attempt, make, say } from "./dom.js";
+import { put, send } from "./server.js";
 
 const listeners = []; // called after each request for jobs: (ended) => promise
 let active = null; // ids of the active jobs at the last request; null before the first
@@ -26,12 +26,49 @@ export async function watch() {
     if (response.ok) jobs = await response.json();
   } catch { later(3000); return; }
   const now = jobs.map((job) => job.id).join();
-  $("#jobs").replaceChildren(...jobs.slice(0, 1).map((job) => describeJob(job, jobs.length - 1)));
+  showFirst(jobs);
   const ended = active === null ? !jobs.length && $(".progress") !== null : active !== now;
   active = now;
   if (ended || jobs.length) await jobsChanged(ended, jobs);
   for (const listener of listeners) await listener(ended);
   later(jobs.length ? 700 : 3000);
+}
+
+// The first job. Its button stays the same element, so that a click is not lost.
+function showFirst(jobs) {
+  const [job] = jobs, box = $("#jobs");
+  if (!job) { box.replaceChildren(); return; }
+  const line = describeJob(job, jobs.length - 1), button = $(`[data-cancel="${job.id}"]`, box);
+  if (button) box.firstChild.replaceWith(line); else box.replaceChildren(line, cancelButton(job));
+}
+
+function cancelButton(job) {
+  const button = make("button", { type: "button", className: "small" }, "Cancel");
+  button.dataset.cancel = job.id;
+  button.setAttribute("aria-label", `Cancel ${job.kind}`);
+  return button;
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-cancel]");
+  if (button) attempt(async () => {
+    await send("POST", `/api/jobs/${button.dataset.cancel}/cancel`);
+    button.disabled = true;
+    say("The job ends as soon as it can.");
+    soon();
+  });
+});
+
+// Wait for a job. Throws its problem if it does not do what it should.
+export async function waitForJob(number) {
+  say("The job is queued.");
+  soon();
+  for (;;) {
+    const job = await send("GET", `/api/jobs/${number}`);
+    if (job.status === "done") return job;
+    if (job.problem) throw new Error(job.problem);
+    await new Promise((done) => { setTimeout(done, 300); });
+  }
 }
 
 function describeJob(job, others) {
