@@ -115,7 +115,7 @@ def make_transport(url: str, token: str | None) -> Transport:
             headers["Content-Type"] = content_type
         request = urllib.request.Request(url.rstrip("/") + path, body, headers)
         try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:  # nosec B310 - http(s)
+            with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:  # nosec B310  # http(s)
                 return json.load(answer)
         except urllib.error.HTTPError as error:
             with error:

@@ -16,7 +16,7 @@ from typing import Any
 from cilf.errors import BadConfig
 from cilf.serving.watch_state import Message, WatchState
 
-SECRET = "CILF_WEBHOOK_SECRET"  # nosec B105 - the name of an environment variable
+SECRET = "CILF_WEBHOOK_SECRET"  # nosec B105  # a name
 SIGNATURE, IDENTITY = "X-Cilf-Signature", "X-Cilf-Id"
 TIMEOUT = 20.0  # seconds of a request
 COMMAND_TIMEOUT = 600.0
@@ -51,7 +51,7 @@ def make_webhook(url: str, secret: str | None) -> Send:
         }
         request = urllib.request.Request(url, content, headers, method="POST")
         try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT):  # nosec B310 - http(s)
+            with urllib.request.urlopen(request, timeout=TIMEOUT):  # nosec B310  # http(s)
                 return ""
         except urllib.error.HTTPError as error:
             error.close()
