@@ -37,3 +37,26 @@ def test_a_file_is_not_replaced_unasked(run: Any, model: Path) -> None:
     assert outcome.code == 2
     (line,) = outcome.err.splitlines()
     assert "a.onnx is there already" in line
+
+
+def test_watch_prints_what_is_new_as_lines_of_json(run: Any, model: Path, tmp_path: Path) -> None:
+    pytest.importorskip("fastapi")
+    near = [[i % 7 / 7 + 5 * (i >= 20), i % 4 / 4] for i in range(40)]
+    lines = [json.dumps(point) for point in near]
+    lines += [json.dumps([20 + i % 9 / 9, 30 + i % 7 / 7]) for i in range(30)]
+    (tmp_path / "stream").mkdir()
+    rows = "\n".join(f"{a},{b}" for a, b in map(json.loads, lines))
+    (tmp_path / "stream" / "a.csv").write_text("a,b\n" + rows + "\n")
+    outcome = run("watch", str(model), str(tmp_path / "stream"), "--once", "--at-least", "20")
+    assert outcome.code == 0, outcome.err
+    (line,) = outcome.out.splitlines()
+    assert json.loads(line)["n_novel"] >= 1
+    assert "window-0001: of " in outcome.err
+
+
+def test_a_webhook_needs_a_secret(run: Any, model: Path) -> None:
+    pytest.importorskip("fastapi")
+    outcome = run("watch", str(model), "stream", "--webhook", "http://127.0.0.1:1/")
+    assert outcome.code == 2
+    (line,) = outcome.err.splitlines()
+    assert "set CILF_WEBHOOK_SECRET" in line

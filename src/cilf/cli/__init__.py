@@ -30,7 +30,7 @@ for command in (runs.demo, runs.run, bench.bench, paper.paper, runs.report, list
 app.add_typer(workflow.app)  # fit, detect, split, merge-clusters, update, predict, model, rollback
 for of_console in (console.console, console.backup, console.restore):
     app.command()(of_console)
-app.add_typer(serving.app)  # export, serve
+app.add_typer(serving.app)  # export, serve, watch
 app.add_typer(listings.data_app, name="data", help="List the data sets, or show a stream.")
 
 

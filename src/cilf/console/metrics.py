@@ -155,7 +155,7 @@ def add_metrics(app: FastAPI, collect: Callable[[], Iterable[Metric]]) -> None:
     app.add_middleware(MeasuredRequests, requests=requests)
 
     @app.get("/healthz", include_in_schema=False)
-    def healthz() -> dict[str, str]:
+    async def healthz() -> dict[str, str]:
         """The server answers."""
         return {"status": "ok"}
 

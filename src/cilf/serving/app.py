@@ -47,7 +47,7 @@ def make_app(model: LiveModel, access: Access) -> FastAPI:
         return await _answer(request, lambda loaded, read: _detect(loaded, read, metrics))
 
     @app.get("/readyz", include_in_schema=False)
-    def readyz() -> dict[str, Any]:
+    async def readyz() -> dict[str, Any]:
         """The model is loaded."""
         return {"status": "ready", "model_version": model.loaded.version}
 

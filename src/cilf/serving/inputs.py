@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,10 +15,13 @@ from cilf.data import Instances
 from cilf.data.pixels import Form, Unreadable, read_header, read_pixels, refuse_bombs
 from cilf.errors import BadInput
 from cilf.workflow.input_data import FORM_OF_AXES, IMAGES
+from cilf.workflow.ledger import hash_instances
 from cilf.workflow.versions import LoadedModel
 
 MOST_INSTANCES = 10_000  # of a request
-ONE, SEVERAL, IDS = "instance", "instances", "ids"
+ONE, SEVERAL, ID, IDS = "instance", "instances", "id", "ids"
+MOST_SHOWN = 60  # characters of a line in a message
+NAME_LENGTH = 12  # characters of the hash that names a line without an identity
 
 
 def read_batch(document: Any, model: LoadedModel) -> Instances:
@@ -46,6 +50,35 @@ def _read_ids(ids: Any, n: int) -> Array:
     if not isinstance(ids, list) or len(ids) != n:
         raise BadInput(f"{IDS} has to be a list with the identity of each of the {n} instances.")
     return np.array([str(each) for each in ids], dtype=str)
+
+
+def read_line(line: str, model: LoadedModel) -> Instances:
+    """Read an instance of a stream: a vector, a text, or an object.
+
+    An object has ``instance`` and perhaps ``id``, or the columns of the table that the model was
+    fitted on.
+    """
+    try:
+        given = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{line[:MOST_SHOWN]!r} is no JSON.") from error
+    value, identity = given, None
+    if isinstance(given, Mapping):
+        identity = given.get(ID)
+        value = given[ONE] if ONE in given else _select_columns(given, model)
+    X = to_array([value], model)
+    name = f"line {hash_instances(X)[0][:NAME_LENGTH]}" if identity is None else str(identity)
+    return Instances(X, np.array([name], dtype=str))
+
+
+def _select_columns(row: Mapping[str, Any], model: LoadedModel) -> Any:
+    """The values of the columns of the model. One column of texts is a text."""
+    if missing := [name for name in model.columns if name not in row]:
+        raise BadInput(f"a line lacks the column {missing[0]!r} of the model.")
+    if not model.columns:
+        raise BadInput(f"a line has no {ONE!r}, and the model has no columns.")
+    values = [row[name] for name in model.columns]
+    return values if model.instance_shape else values[0]
 
 
 def read_image(name: str, content: bytes, model: LoadedModel) -> Array:

@@ -14,7 +14,7 @@ from cilf.workflow.versions import LoadedModel, ModelFolder, load_model
 
 LOGGER = logging.getLogger("cilf.serving")
 SECONDS = 1.0  # between two looks at the pointer to the current version
-MOST_WAITING = 64  # requests; more are told to come back
+MOST_WAITING = 32  # requests, which leaves threads for others; more are told to come back
 
 Result = TypeVar("Result")
 

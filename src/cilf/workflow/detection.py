@@ -60,12 +60,40 @@ def detect(
         _require_room(place, overwrite)
         instances = read_new(data, loaded, column=column, skip_bad=skip_bad)
         instances = _drop_seen(instances, earlier, data)
-        detection, answers = detect_instances(loaded, instances, n_novel)
-        about = {"model_id": loaded.id, "version": loaded.version, "data": str(data)}
-        known = _summarize_known(loaded.learner, instances, detection)
-        return write_findings(
-            place, about, instances, detection, name_sources(answers), known=known, page=page
-        )
+        return _write(place, loaded, instances, str(data), n_novel, page)
+
+
+def detect_read(
+    loaded: LoadedModel, instances: Instances, out: str | Path, *, source: str
+) -> Findings:
+    """Detect in instances that were read before, and write the findings in place of any there.
+
+    Args:
+        loaded: a version of a model.
+        instances: the instances, in the form that the model takes.
+        out: the findings folder.
+        source: where the instances come from, for people.
+    """
+    place = Path(out)
+    with hold_findings(place):
+        _require_room(place, overwrite=True)
+        return _write(place, loaded, instances, source, None, page=True)
+
+
+def _write(
+    place: Path,
+    loaded: LoadedModel,
+    instances: Instances,
+    source: str,
+    n_novel: int | None,
+    page: bool,
+) -> Findings:
+    detection, answers = detect_instances(loaded, instances, n_novel)
+    about = {"model_id": loaded.id, "version": loaded.version, "data": source}
+    known = _summarize_known(loaded.learner, instances, detection)
+    return write_findings(
+        place, about, instances, detection, name_sources(answers), known=known, page=page
+    )
 
 
 def detect_instances(
