@@ -1,15 +1,20 @@
 """Clients that label as fast as they are answered.
 
-They have so little work of their own that they hardly slow down the server beside them.
+They have so little work of their own that they hardly slow down the server beside them. By itself
+the script asks a console that runs already, without a token, and prints the rate:
+
+    python benchmarks/label_clients.py http://127.0.0.1:8377 --window 1 --rows 1000 --clients 16
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import random
 import re
 import selectors
 import socket
+import sys
 import time
 from typing import Any
 from urllib.parse import urlsplit
@@ -84,3 +89,22 @@ def measure_labels(
         "p50_ms": round(1000 * waits[len(waits) // 2], 1),
         "p99_ms": round(1000 * waits[int(0.99 * len(waits))], 1),
     }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("url")
+    parser.add_argument("--window", type=int, default=1)
+    parser.add_argument("--rows", type=int, required=True, help="instances of the window")
+    parser.add_argument("--clients", type=int, default=16)
+    parser.add_argument("--seconds", type=float, default=5.0)
+    options = parser.parse_args()
+    rate = measure_labels(
+        options.url, options.window, options.rows, options.clients, options.seconds
+    )
+    print(json.dumps(rate))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
