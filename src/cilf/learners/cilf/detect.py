@@ -296,13 +296,16 @@ class Detector(Part):
         margins, excess = found.window.measure_margins(clusters), head.excess(0).window
         scores = self._score(margins, head).window
         distances = squared_distances(points, clusters.centres)
-        assignment = head.converge(distances, n_known, scores > found.threshold, self.head_rounds)
+        is_novel = (scores > found.threshold) & (n_classes > n_known)
+        confirms = n_classes > n_known and self.head_rounds > 0
+        n_rounds = self.head_rounds if confirms else 0
+        assignment = head.converge(distances, n_known, is_novel, n_rounds)
         average = average_novelty(dict.fromkeys(found.tried, points), found.tried)
         return LearnedHead(
             regression=head.generalise(assignment, n_classes),
             novelty_blend=Blend.measure(average, excess, self.head_weight),
             score_blend=Blend.measure(margins.window, excess, self.head_weight),
-            confirms=n_classes > n_known and self.head_rounds > 0,
+            confirms=confirms,
         )
 
     def _search(self, x: Tensor, n_novel: int | None, model: Model, seed: int) -> Search:

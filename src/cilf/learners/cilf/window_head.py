@@ -39,7 +39,8 @@ class Kernel(NamedTuple):
 
     def compare(self, points: Tensor) -> Tensor:
         """The kernel of each point and each landmark: (n, m)."""
-        return torch.exp(squared_distances(points, self.landmarks) / -self.width)
+        squares = squared_distances(points.double(), self.landmarks.double())  # points may be far
+        return torch.exp(squares.to(points) / -self.width)
 
 
 class Regression(NamedTuple):
