@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cilf.data import spreadsheets
 from cilf.data.spreadsheets import Row, format_csv, read_sheet
 from cilf.errors import BadInput
 
@@ -83,3 +84,11 @@ def test_a_spreadsheet_computes_no_cell(tmp_path: Path) -> None:
     assert shown == [*escaped, *cells[5:]]
     read = [cell for cell, _ in rows_of(tmp_path / "t.csv")]
     assert read == ["=1+1", "+cmd", "@x", "-a", "\t=1", *cells[5:]]
+
+
+def test_many_rows_are_formatted_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [(str(i), "é" if i == 6 else "e") for i in range(8)]
+    whole = format_csv(("a", "b"), rows)
+    monkeypatch.setattr(spreadsheets, "ROWS_AT_ONCE", 3)
+    assert format_csv(("a", "b"), iter(rows)) == whole
+    assert whole.startswith("\ufeff".encode())  # though the first piece is ASCII

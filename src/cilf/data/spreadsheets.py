@@ -6,12 +6,14 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
 from cilf.data.csv_dialect import detect_dialect
 from cilf.errors import BadInput
 
+ROWS_AT_ONCE = 10_000  # whose text is held beside the bytes of the rows before
 FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")  # first characters of a formula
 BYTE_ORDER_MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"  # tells spreadsheets that a file is UTF-8
 
@@ -38,12 +40,19 @@ def format_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> byte
     Characters that are no Unicode are escaped, see :func:`escape_surrogates`, and so are cells that
     a spreadsheet would compute, see :func:`escape_formula`.
     """
+    left, pieces = chain([columns], rows), list[bytes]()
+    while some := list(islice(left, ROWS_AT_ONCE)):
+        pieces.append(_format_rows(some))
+    if not all(map(bytes.isascii, pieces)):
+        pieces.insert(0, BYTE_ORDER_MARK.encode())
+    return b"".join(pieces)
+
+
+def _format_rows(rows: Iterable[Sequence[object]]) -> bytes:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    for row in (columns, *rows):
-        writer.writerow([escape_formula(str(cell)) for cell in row])
-    written = text.getvalue()
-    return escape_surrogates(written if written.isascii() else BYTE_ORDER_MARK + written).encode()
+    writer.writerows([escape_formula(str(cell)) for cell in row] for row in rows)
+    return escape_surrogates(text.getvalue()).encode()
 
 
 def escape_formula(text: str) -> str:

@@ -36,6 +36,7 @@ from cilf.nn.pretrained import (
 from cilf.nn.readouts import find_scale
 
 Arrays = dict[str, Array]
+BLOCK = 4096  # instances that are predicted at once
 
 
 class Features(NamedTuple):
@@ -252,7 +253,10 @@ class Learner(ABC):
 
     def predict(self, X: Any) -> Array:
         """The known class of each instance."""
-        return self.classes_[self._predict(self._extract_features(self._check_instances(X)))]
+        seen = self._extract_features(self._check_instances(X))
+        positions: Ints = np.concatenate([self._predict(block) for block in _split(seen)])
+        labels: Array = self.classes_[positions]
+        return labels
 
     def class_probabilities(self, X: Any) -> Floats | None:
         """The probability of each known class, (n, c), for an instance of one of them.
@@ -266,10 +270,11 @@ class Learner(ABC):
         checked = self._check_instances(X)
         if held_out is None or len(held_out) == 0:
             return None
-        scores = self._score_classes(self._extract_features(checked))
         known = self._score_classes(held_out.X)
-        if scores is None or known is None:
+        if known is None:
             return None
+        blocks = map(self._score_classes, _split(self._extract_features(checked)))
+        scores = torch.cat([scores for scores in blocks if scores is not None])
         labels = torch.from_numpy(held_out.y).to(known.device)
         more = (0, len(self._classes) - scores.shape[1])  # classes it has no score for
         scale = find_scale(F.pad(known, more, value=-torch.inf), labels)
@@ -650,6 +655,12 @@ def _normalize(features: Floats) -> Floats:
     lengths = np.linalg.norm(features, axis=1, keepdims=True)
     length = np.sqrt(features.shape[1])
     return np.asarray(features * (length / np.maximum(lengths, 1e-12)), dtype=np.float32)
+
+
+def _split(X: Array) -> Iterator[Array]:
+    """Instances in blocks of fixed size."""
+    for start in range(0, len(X), BLOCK):
+        yield X[start : start + BLOCK]
 
 
 def _positions(y: Array, classes: list[Label]) -> Ints:
