@@ -99,12 +99,6 @@ class Reading(NamedTuple):
     label: Tensor  # (n,) position of the known class
     novelty_p: Tensor | None  # (n,) None if the embedding does not decide
 
-    @classmethod
-    def join(cls, blocks: Sequence[Reading]) -> Reading:
-        """The reading of several blocks of instances, one after another."""
-        p = [block.novelty_p for block in blocks if block.novelty_p is not None]
-        return cls(torch.cat([block.label for block in blocks]), torch.cat(p) if p else None)
-
 
 class DetectorResult(NamedTuple):
     """The result of a detector on a window."""
@@ -269,18 +263,25 @@ class Detector(Part):
         found = self._search(x[torch.from_numpy(sample.rows).to(x.device)], n_novel, model, seed)
         placement, space = self._make_placement(found), found.window.space
         points = found.window.points.new_empty(len(x), found.window.points.shape[1])
-        placed, readings = list[Placed](), list[Reading]()
-        for block, own in zip(torch.split(x, BLOCK), torch.split(points, BLOCK), strict=True):
+        whole = Placed.empty(len(x), points)
+        label, p = whole.label.clone(), whole.novelty.new_empty(0)
+        for start, block, own in zip(
+            range(0, len(x), BLOCK), torch.split(x, BLOCK), torch.split(points, BLOCK), strict=True
+        ):
             views = model.embedding.views(block)
             own.copy_(space.transform(self._choose_views(views, model)))
-            placed.append(placement.place(own))
-            readings.append(model.read(views))
+            whole.put(start, placement.place(own))
+            reading = model.read(views)
+            label[start : start + len(block)] = reading.label
+            if reading.novelty_p is not None:
+                p = p if len(p) else torch.empty_like(whole.novelty)
+                p[start : start + len(block)] = reading.novelty_p
         twins = torch.from_numpy(sample.twins).to(x.device)
         of_sample = Placed(found.novelty, found.decision.label, found.decision.cluster)
-        whole = Placed.join(placed).replace_twins(of_sample, twins)
+        whole = whole.replace_twins(of_sample, twins)
         return DetectorResult(
             Decision(whole.label, whole.cluster), whole.novelty, found.n_novel,
-            found.count_probability, found.curve, points, Reading.join(readings),
+            found.count_probability, found.curve, points, Reading(label, p if len(p) else None),
         )  # fmt: skip
 
     def _make_placement(self, found: Search) -> Placement:

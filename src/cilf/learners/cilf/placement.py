@@ -23,9 +23,19 @@ class Placed(NamedTuple):
     cluster: Tensor  # (n,) -1 for known instances
 
     @classmethod
-    def join(cls, blocks: Sequence[Placed]) -> Placed:
-        """The places of several blocks of instances, one after another."""
-        return cls(*(torch.cat(parts) for parts in zip(*blocks, strict=True)))
+    def empty(cls, n: int, like: Tensor) -> Placed:
+        """Room for the places of so many instances.
+
+        It is there before the blocks come: small results between large temporary values would
+        keep the memory of these from being used again.
+        """
+        whole = torch.zeros(n, dtype=torch.int64, device=like.device)
+        return cls(like.new_zeros(n), whole, whole.clone())
+
+    def put(self, start: int, block: Placed) -> None:
+        """Set the places of the instances from ``start`` on."""
+        for whole, part in zip(self, block, strict=True):
+            whole[start : start + len(part)] = part
 
     def replace_twins(self, sample: Placed, twins: Tensor) -> Placed:
         """The places with those of a sample for all instances that are equal to one of it.
