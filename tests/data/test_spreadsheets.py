@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cilf.data import spreadsheets
 from cilf.data.spreadsheets import Row, format_csv, read_sheet
 from cilf.errors import BadInput
 
@@ -96,3 +97,11 @@ def test_a_header_of_very_many_columns(tmp_path: Path) -> None:
     path.write_text(",".join([*names, names[-1]]) + "\n1\n")
     with pytest.raises(BadInput, match="several columns 'column 199999'"):
         read_sheet(path)
+
+
+def test_many_rows_are_formatted_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [(str(i), "é" if i == 6 else "e") for i in range(8)]
+    whole = format_csv(("a", "b"), rows)
+    monkeypatch.setattr(spreadsheets, "ROWS_AT_ONCE", 3)
+    assert format_csv(("a", "b"), iter(rows)) == whole
+    assert whole.startswith("\ufeff".encode())  # though the first piece is ASCII

@@ -9,7 +9,8 @@ from sklearn.base import clone
 
 from cilf.core import Detection
 from cilf.errors import BadConfig, BadInput, CilfError, NotFitted
-from cilf.learners import LEARNERS, Learner, load, make
+from cilf.learners import LEARNERS, Learner, base, load, make
+from cilf.learners.cilf import CILF
 from cilf.learners.iforest import IForest
 from cilf.query import name_clusters
 
@@ -218,3 +219,15 @@ def test_a_learner_without_scores_or_held_out_instances_gives_no_probabilities()
     assert make("iforest").fit(X, y).class_probabilities(X) is None
     certain = make("cilf", epochs=0, calibration_size=0).fit(X, y)
     assert certain.class_probabilities(X) is None
+
+
+def test_many_instances_are_predicted_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.random.default_rng(0).normal(size=(50, 3)) + np.repeat([[0.0], [6.0]], 25, axis=0)
+    learner = CILF(epochs=2).fit(X, ["ant"] * 25 + ["bee"] * 25)
+    labels, probabilities = learner.predict(X), learner.class_probabilities(X)
+    sizes, predict = [], CILF._predict
+    monkeypatch.setattr(base, "BLOCK", 16)
+    monkeypatch.setattr(CILF, "_predict", lambda self, X: sizes.append(len(X)) or predict(self, X))
+    assert np.array_equal(learner.predict(X), labels)
+    assert np.allclose(learner.class_probabilities(X), probabilities, atol=1e-5)
+    assert sizes == [16, 16, 16, 2]

@@ -108,3 +108,21 @@ def test_a_disk_that_is_full_is_one_line_and_leaves_nothing(
     with pytest.raises(BadInput, match=r"cannot write to later \(No space left on device\)"):
         workflow.detect("model", "new.csv", "later")
     assert [path.name for path in points.glob("*later*")] == []
+
+
+def test_a_large_cluster_is_shown_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cilf.workflow.findings_view.MOST_MEMBERS", 3)
+    monkeypatch.setattr(findings_writer, "MOST_COMPARED", 5)
+    X = np.arange(40, dtype=np.uint8)[:, None, None] * np.ones((1, 4, 4), dtype=np.uint8)
+    ids = np.array([f"image-{row:02d}" for row in range(40)])
+    found = detection([0] * 20 + [1] * 2 + [-1] * 18)
+    folder = tmp_path / "found"
+    write_findings(folder, {"data": "new"}, Instances(X, ids), found)
+    page = (folder / "index.html").read_text(encoding="utf-8")
+    assert "20 instances" in page
+    assert "3 are shown" in page
+    shown = {identity for identity in ids.tolist() if f'alt="{identity}"' in page}
+    assert shown == {"image-17", "image-18", "image-19", "image-20", "image-21"}  # most novel
+    assert len(list((folder / "pictures").iterdir())) == 5
+    assert len(rows_of(folder / "findings.csv")) == 40
+    assert Findings.open(folder).instances(np.arange(40)).tolist() == X.tolist()

@@ -41,8 +41,7 @@ def rank_alone(points: Tensor, memory: Labelled, held_out: Labelled) -> Tensor:
     >>> rank_alone(torch.tensor([[4.5], [99.0]]), memory, nothing)
     tensor([1.0000, 0.0909])
     """
-    centres, memory, held_out = _locate(memory, held_out)
-    return measure_p_values(points, centres, memory, held_out).p
+    return Ranking.of_classes(memory, held_out).rank(points).p
 
 
 def _locate(memory: Labelled, held_out: Labelled) -> tuple[Tensor, Labelled, Labelled]:
@@ -102,13 +101,37 @@ def measure_p_values(
     nothing is held out, the memory takes its place, each instance of it without itself. If there
     is no memory either, every p-value is 1.
     """
-    distances = distances_to_classes(points, centres, memory)
-    known, labels = _known_distances(centres, memory, held_out)
-    if len(labels) == 0:
-        return PValues(torch.ones(len(points), device=points.device), distances.argmin(1))
-    scales = _scales(known, labels)
-    relative, nearest = (distances / scales).min(1)
-    return PValues(rank((known / scales).amin(1), relative), nearest)
+    return Ranking.fit(centres, memory, held_out).rank(points)
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The known instances that others are ranked among; see :func:`measure_p_values`."""
+
+    centres: Tensor  # (c, d)
+    memory: Labelled
+    scales: Tensor  # (c,) what the distances to each class are divided by
+    known: Tensor  # (h,) the least scaled distance of each known instance
+
+    @classmethod
+    def fit(cls, centres: Tensor, memory: Labelled, held_out: Labelled) -> Ranking:
+        """The ranking by classes with these centres."""
+        known, labels = _known_distances(centres, memory, held_out)
+        if len(labels) == 0:
+            return cls(centres, memory, centres.new_ones(len(centres)), centres.new_zeros(0))
+        scales = _scales(known, labels)
+        return cls(centres, memory, scales, (known / scales).amin(1))
+
+    @classmethod
+    def of_classes(cls, memory: Labelled, held_out: Labelled) -> Ranking:
+        """The ranking by classes that may have any numbers, with the means as their centres."""
+        return cls.fit(*_locate(memory, held_out))
+
+    def rank(self, points: Tensor) -> PValues:
+        """The p-value of each point, and the known class that it is nearest to."""
+        distances = distances_to_classes(points, self.centres, self.memory)
+        relative, nearest = (distances / self.scales).min(1)
+        return PValues(rank(self.known, relative), nearest)
 
 
 def _known_distances(

@@ -8,9 +8,10 @@ from __future__ import annotations
 import ctypes
 import difflib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from cilf.core.reading import is_allowed
 from cilf.errors import BadInput
@@ -22,9 +23,14 @@ AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux
 
 def replace_file(path: Path, content: bytes) -> None:
     """Write a file atomically, and wait until it is on disk."""
+    write_file(path, lambda file: file.write(content))
+
+
+def write_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Write a file atomically by a function, and wait until it is on disk."""
     pending = path.with_name(path.name + PENDING)
     with pending.open("wb") as file:
-        file.write(content)
+        write(file)
         file.flush()
         os.fsync(file.fileno())
     pending.replace(path)

@@ -7,12 +7,14 @@ import io
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
 from cilf.data.csv_dialect import detect_dialect
 from cilf.errors import BadInput
 
+ROWS_AT_ONCE = 10_000  # whose text is held beside the bytes of the rows before
 FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")  # first characters of a formula
 BYTE_ORDER_MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"  # tells spreadsheets that a file is UTF-8
 
@@ -42,13 +44,22 @@ def format_csv(
     a spreadsheet would compute, see :func:`escape_formula`. If they are ``raw``, cells stay as they
     are.
     """
+    left, pieces = chain([columns], rows), list[bytes]()
+    while some := list(islice(left, ROWS_AT_ONCE)):
+        pieces.append(_format_rows(some, raw))
+    if not all(map(bytes.isascii, pieces)):
+        pieces.insert(0, BYTE_ORDER_MARK.encode())
+    return b"".join(pieces)
+
+
+def _format_rows(rows: Iterable[Sequence[object]], raw: bool) -> bytes:
+    """Format some rows, without a byte order mark."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    for row in (columns, *rows):
+    for row in rows:
         cells = [str(cell) for cell in row]
         writer.writerow(cells if raw else map(escape_formula, cells))
-    written = text.getvalue()
-    return escape_surrogates(written if written.isascii() else BYTE_ORDER_MARK + written).encode()
+    return escape_surrogates(text.getvalue()).encode()
 
 
 def escape_formula(text: str) -> str:

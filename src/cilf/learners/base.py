@@ -38,6 +38,7 @@ from cilf.nn.pretrained import (
 from cilf.nn.readouts import find_scale
 
 Arrays = dict[str, Array]
+BLOCK = 4096  # instances that are predicted at once
 
 
 class Features(NamedTuple):
@@ -269,7 +270,10 @@ class Learner(ABC):
 
     def predict(self, X: Any) -> Array:
         """The known class of each instance."""
-        return self.classes_[self._predict(self._extract_features(self._check_instances(X)))]
+        seen = self._extract_features(self._check_instances(X))
+        positions: Ints = np.concatenate([self._predict(block) for block in _split(seen)])
+        labels: Array = self.classes_[positions]
+        return labels
 
     def class_probabilities(self, X: Any) -> Floats | None:
         """The probability of each known class, (n, c), for an instance of one of them.
@@ -281,9 +285,10 @@ class Learner(ABC):
         """
         checked = self._check_instances(X)
         scale = self._find_scale()
-        scores = None if scale is None else self._score_classes(self._extract_features(checked))
-        if scale is None or scores is None:
+        if scale is None:
             return None
+        blocks = map(self._score_classes, _split(self._extract_features(checked)))
+        scores = torch.cat([scores for scores in blocks if scores is not None])
         return to_numpy(F.softmax(self._score_all_classes(scores.double() * scale), dim=1))
 
     def _find_scale(self) -> float | None:
@@ -707,6 +712,12 @@ def _normalize(features: Floats) -> Floats:
     lengths = np.linalg.norm(features, axis=1, keepdims=True)
     length = np.sqrt(features.shape[1])
     return np.asarray(features * (length / np.maximum(lengths, 1e-12)), dtype=np.float32)
+
+
+def _split(X: Array) -> Iterator[Array]:
+    """Instances in blocks of fixed size."""
+    for start in range(0, len(X), BLOCK):
+        yield X[start : start + BLOCK]
 
 
 def _positions(y: Array, classes: list[Label]) -> Ints:

@@ -1,4 +1,4 @@
-"""A page with every member of every cluster of some findings."""
+"""A page with the members of every cluster of some findings."""
 
 from __future__ import annotations
 
@@ -41,13 +41,20 @@ class ClusterMembers:
         number: the number of the cluster, from 1.
         name: the name that a person gave it; "" if there is none.
         nearest: the known class that most members are nearest to.
-        members: all its members.
+        members: the members that are shown.
+        size: the number of its members; None if all are shown.
     """
 
     number: int
     name: str
     nearest: str
     members: Sequence[Member]
+    size: int | None = None
+
+    @property
+    def n_members(self) -> int:
+        """The number of its members, shown or not."""
+        return len(self.members) if self.size is None else self.size
 
     @property
     def common_columns(self) -> list[tuple[str, int]]:

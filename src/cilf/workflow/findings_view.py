@@ -1,4 +1,7 @@
-"""The page ``index.html`` of a findings folder: every member of every cluster."""
+"""The page ``index.html`` of a findings folder: the members of every cluster.
+
+Of a cluster with more than 1000 members it shows the most novel ones.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ from cilf.report.unusual_values import KnownValues, UnusualValue, list_unusual
 from cilf.workflow.findings import PAGE, Assignments
 
 PICTURES = "pictures"
+MOST_MEMBERS = 1000  # of a cluster on the page
 LARGEST_SIDE = 512  # pixels of a picture
 SMALL_SIDE = 64  # pixels; larger pictures are photographs, which JPEG makes small
 QUALITY = 88
@@ -58,7 +62,9 @@ def write_page(
             the model sees them.
     """
     try:
-        pictures = _write_pictures(folder, X, assignments, originals)
+        sizes = assignments.cluster_sizes
+        shown = [order_members(assignments, k)[:MOST_MEMBERS] for k in range(len(sizes))]
+        pictures = _write_pictures(folder, X, assignments, originals, shown)
         clusters = [
             ClusterMembers(
                 number=cluster + 1,
@@ -66,10 +72,11 @@ def write_page(
                 nearest=assignments.nearest_class(cluster),
                 members=[
                     _describe(row, X, assignments, pictures, columns, known)
-                    for row in order_members(assignments, cluster).tolist()
+                    for row in rows.tolist()
                 ],
+                size=sizes[cluster],
             )
-            for cluster in range(len(assignments.cluster_sizes))
+            for cluster, rows in enumerate(shown)
         ]
         form = FORM_OF_AXES.get(X.ndim, "images")
         n_instances, counts = len(assignments.ids), assignments.known_counts
@@ -120,13 +127,13 @@ def _shorten(text: str) -> str:
 
 
 def _write_pictures(
-    folder: Path, X: Array, assignments: Assignments, originals: Path | None
+    folder: Path, X: Array, assignments: Assignments, originals: Path | None, shown: Sequence[Ints]
 ) -> dict[int, str]:
-    """Write the picture of each novel instance that has none yet; returns their paths by row."""
+    """Write the picture of each instance shown that has none yet; returns their paths by row."""
     if X.ndim < 3:
         return {}
     make_folder(folder / PICTURES)
-    rows = np.flatnonzero(assignments.cluster >= 0).tolist()
+    rows = [row for members in shown for row in np.sort(members).tolist()]
     paths: dict[int, str] = {}
     scale = None if X.dtype == np.uint8 else (float(X.min()), float(X.max()))
     with refuse_bombs():

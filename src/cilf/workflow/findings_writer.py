@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import io
+import hashlib
 import json
 import shutil
 import uuid
@@ -11,12 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from cilf.core import Detection
-from cilf.core.documents import digest
 from cilf.core.files import (
     PENDING,
     explain_write_errors,
@@ -25,6 +24,7 @@ from cilf.core.files import (
     replace_file,
     restore_folder,
     swap_folders,
+    write_file,
 )
 from cilf.core.locks import hold_lock
 from cilf.core.notices import warn_once
@@ -56,6 +56,7 @@ NAME = "name"  # the column that people fill
 COLUMNS = ("identity", "label", "source", "novelty", "novelty_p", "cluster", NAME)
 CLUSTER_COLUMNS = ("cluster", "instances", "looks_like", "sheet", NAME)
 MOST_SHOWN = 40  # members of a cluster on its sheet
+MOST_COMPARED = 5000  # members of a cluster that those on its sheet are chosen from
 
 
 @contextmanager
@@ -212,15 +213,16 @@ def _fill(
             folder, name, data, content.X, assignments, columns=content.columns,
             known=content.known, names=written.clusters, originals=_find_originals(data),
         )  # fmt: skip
-    kept = _pack(content)
-    replace_file(folder / KEPT, kept)
+    write_file(folder / KEPT, lambda file: _pack(content, file))
+    with (folder / KEPT).open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
     head = {
         **head,
         "n_instances": len(assignments.ids),
         "known": assignments.known_counts,
         "clusters": assignments.cluster_sizes,
         "columns": list(content.columns),
-        "sha256": digest(kept),
+        "sha256": digest,
     }
     head["format"] = FORMAT  # also of findings that an earlier cilf wrote
     head["checksum"] = checksum(head)
@@ -235,13 +237,20 @@ def _find_originals(data: str) -> Path | None:
 
 
 def _choose_shown(content: Content) -> Ints:
-    """The representative members of each cluster, for the contact sheets."""
+    """The representative members of each cluster, for the contact sheets.
+
+    Of a large cluster they are chosen from members at equal intervals.
+    """
     found = content.assignments
+    n_clusters = len(found.cluster_sizes)
+    members = [np.flatnonzero(found.cluster == cluster) for cluster in range(n_clusters)]
+    spaced = [rows[:: -(-len(rows) // MOST_COMPARED)] for rows in members]
+    rows = np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *spaced]))
     detection = Detection(
-        novelty=found.novelty, label=found.label, cluster=found.cluster,
-        n_novel=len(found.cluster_sizes), curve={}, embedding=content.embedding,
+        novelty=found.novelty[rows], label=found.label[rows], cluster=found.cluster[rows],
+        n_novel=n_clusters, curve={}, embedding=content.embedding[rows],
     )  # fmt: skip
-    return choose_queries(detection, MOST_SHOWN, strategy="representative", seed=0, window=0)
+    return rows[choose_queries(detection, MOST_SHOWN, strategy="representative", seed=0, window=0)]
 
 
 def _replace(pending: Path, out: Path) -> None:
@@ -251,14 +260,12 @@ def _replace(pending: Path, out: Path) -> None:
         put_folder(pending, out)
 
 
-def _pack(content: Content) -> bytes:
+def _pack(content: Content, file: BinaryIO) -> None:
     X, known = content.X, content.known
     arrays: dict[str, Any] = {"X": np.asarray(X)} if X.ndim > 1 else pack_texts(X)
     if known is not None:
         arrays |= {"known_medians": known.medians, "known_spreads": known.spreads}
-    packed = io.BytesIO()
-    np.savez_compressed(packed, embedding=content.embedding, **vars(content.assignments), **arrays)
-    return packed.getvalue()
+    np.savez_compressed(file, embedding=content.embedding, **vars(content.assignments), **arrays)
 
 
 # ----------------------------------------------------------------- tables
@@ -275,12 +282,14 @@ def _write_tables(folder: Path, content: Content, written: Written) -> None:
     shown = choose_content_columns(content.X, content.columns, taken=COLUMNS)
     cells = (column for row in written.rows.values() for column in row if column != NAME)
     added = tuple(dict.fromkeys(cells))  # by people
-    rows = []
-    for row, own in _list_rows(assignments):
-        theirs = written.rows.get(row, {})
-        name, more = theirs.get(NAME, ""), (theirs.get(column, "") for column in added)
-        rows.append((*own, name, *shown.cells(content.X[row]), *more))
-    replace_file(folder / ROWS, format_csv((*COLUMNS, *shown.names, *added), rows))
+
+    def list_cells() -> Iterator[tuple[str, ...]]:
+        for row, own in _list_rows(assignments):
+            theirs = written.rows.get(row, {})
+            name, more = theirs.get(NAME, ""), (theirs.get(column, "") for column in added)
+            yield (*own, name, *shown.cells(content.X[row]), *more)
+
+    replace_file(folder / ROWS, format_csv((*COLUMNS, *shown.names, *added), list_cells()))
     clusters = [
         (*_describe_cluster(folder, assignments, cluster), written.clusters.get(cluster, ""))
         for cluster in range(len(assignments.cluster_sizes))

@@ -139,3 +139,17 @@ def test_a_window_whose_instances_are_all_alike_keeps_its_margins(labelled: Labe
 
 def test_one_instance_is_enough(labelled: Labelled) -> None:
     assert torch.isfinite(start(torch.zeros(1, 2), labelled).excess(0).window).all()
+
+
+@pytest.mark.parametrize("far", [0.0, 1e4])
+def test_what_was_learned_holds_for_other_instances(far: float) -> None:
+    known = KNOWN + far
+    labelled = Labelled(blobs(known, 50, 1), torch.arange(2).repeat_interleave(50))
+    window = torch.cat([blobs(known, 50, 2), blobs(NOVEL + far, 30, 3)])
+    head = start(window, labelled, known)
+    assignment = torch.arange(4).repeat_interleave(torch.tensor([50, 50, 30, 30]))
+    found = head.generalise(assignment, 4).predict(window)
+    targets = torch.cat([torch.ones(160, 1), torch.eye(4)[assignment]], 1)
+    without = torch.cat([head.excess(0).window[:, None], head.classify(assignment, 4)], 1)
+    rest = (targets - without) * (1 - head._leverage[:160, None])  # of a fit with the instance
+    assert torch.allclose(found, targets - rest, atol=0.02)

@@ -22,7 +22,9 @@ from cilf.clustering.evidence import (
 from cilf.clustering.kmeans import Clusters, refine, semi_supervised_kmeans
 from cilf.clustering.unexplained_mass import UnexplainedMass
 from cilf.core import validation
+from cilf.core.content_sample import sample_by_content, smallest_class_seen
 from cilf.core.distances import squared_distances
+from cilf.core.notices import warn_once
 from cilf.core.parameters import Part
 from cilf.learners.cilf.decision import (
     Decision,
@@ -34,7 +36,9 @@ from cilf.learners.cilf.decision import (
     weigh_by_class,
 )
 from cilf.learners.cilf.embedding import Embedding, Labelled, Loss
-from cilf.learners.cilf.window_head import WindowHead, add_excess
+from cilf.learners.cilf.placement import LearnedHead, Placed, Placement
+from cilf.learners.cilf.readout import Readouts
+from cilf.learners.cilf.window_head import Blend, WindowHead, add_excess
 from cilf.nn.space import Space
 from cilf.nn.training import Training
 from cilf.nn.views import VIEWS
@@ -42,6 +46,7 @@ from cilf.nn.views import VIEWS
 AUTO = "auto"
 N_STARTS, N_FINE_STARTS = 5, 3  # of k-means with few novel centres, and with many
 CURVE_SIZE = 1000  # instances that the validity curve is measured on, about
+BLOCK = 4096  # instances of a large window that are assigned at once
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,7 @@ class Model:
     loss: Loss
     training: Training
     has_frozen_features: bool  # whether instances are vectors of a frozen network
+    readouts: Readouts
 
     @cached_property
     def labelled(self) -> Labelled:
@@ -74,6 +80,25 @@ class Model:
             p_values.Labelled(points[n:], self.held_out.y),
         )
 
+    @cached_property
+    def ranking(self) -> p_values.Ranking:
+        """The held-out instances, by their distances in the embedding."""
+        return p_values.Ranking.of_classes(*self.split(self.labelled_views[0]))
+
+    def read(self, views: list[Tensor]) -> Reading:
+        """The known class of each instance, and its p-value alone."""
+        p = None
+        if not self.has_frozen_features and len(self.labelled.y):
+            p = self.ranking.rank(views[0]).p
+        return Reading(self.readouts.score(views).argmax(1), p)
+
+
+class Reading(NamedTuple):
+    """What the views of instances say about each of them alone."""
+
+    label: Tensor  # (n,) position of the known class
+    novelty_p: Tensor | None  # (n,) None if the embedding does not decide
+
 
 class DetectorResult(NamedTuple):
     """The result of a detector on a window."""
@@ -84,12 +109,13 @@ class DetectorResult(NamedTuple):
     count_probability: Mapping[int, float]  # of each number of novel classes
     curve: Mapping[int, float]  # number of novel classes -> validity
     points: Tensor  # in the space that was clustered
-    views: list[Tensor] | None = None  # of the window, by the learner's own network
+    reading: Reading | None = None  # by the learner's own network
 
 
 class TransformedWindow(NamedTuple):
     """A window in the space that was made for it."""
 
+    space: Space
     points: Tensor
     known: Tensor  # centres of the known classes
     memory: p_values.Labelled
@@ -130,9 +156,28 @@ class TransformedWindow(NamedTuple):
         return novelty_threshold(held_out, false_novel, strict, weights)
 
 
+class Search(NamedTuple):
+    """The novel classes of a window, and all that assigns its instances."""
+
+    window: TransformedWindow
+    tried: Mapping[int, Clusters]
+    head: WindowHead | None
+    clusters: Clusters
+    threshold: float
+    decision: Decision
+    novelty: Tensor
+    n_novel: int
+    count_probability: Mapping[int, float]
+    curve: Mapping[int, float]
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Detector(Part):
     """Cluster a window in several views at once, without training on it.
+
+    A window of more than ``sample_size`` instances is clustered and counted on a random sample of
+    them. All instances are then assigned, in blocks, to what was found in the sample. A class is
+    found if the sample has six of its instances or more.
 
     Parameters
     ----------
@@ -162,6 +207,9 @@ class Detector(Part):
     head_rounds : int, default=2
         Number of times that the head learns the clusters from its own answers. 0 leaves instances
         in the clusters of the nearest centres.
+    sample_size : int, default=20000
+        Largest number of instances that the classes of a window are searched in. A larger number
+        shows smaller classes in large windows, at a proportional cost of time and memory.
     """
 
     domains: ClassVar[Mapping[str, validation.Check]] = {
@@ -173,6 +221,7 @@ class Detector(Part):
         "strict": validation.flag,
         "head_weight": validation.in_range(0.0),
         "head_rounds": validation.whole(0),
+        "sample_size": validation.whole(1),
     }
     alternatives: ClassVar[Mapping[str, Mapping[str, type[Part]]]] = {"count": COUNT_RULES}
 
@@ -185,9 +234,82 @@ class Detector(Part):
     strict: bool = False
     head_weight: float = 0.5
     head_rounds: int = 2
+    sample_size: int = 20_000
 
     def detect(self, x: Tensor, n_novel: int | None, model: Model, seed: int) -> DetectorResult:
         """Find the novel classes of a window. Estimate their number if ``n_novel`` is None."""
+        if len(x) > max(self.sample_size, n_novel or 0):
+            return self._detect_by_sample(x, n_novel, model, seed)
+        found = self._search(x, n_novel, model, seed)
+        return DetectorResult(
+            found.decision, found.novelty, found.n_novel, found.count_probability, found.curve,
+            found.window.points, model.read(found.window.views),
+        )  # fmt: skip
+
+    def _detect_by_sample(
+        self, x: Tensor, n_novel: int | None, model: Model, seed: int
+    ) -> DetectorResult:
+        """Search a sample of a large window, and assign all instances to what was found.
+
+        The instances of the sample, and those equal to them, keep what the search says of them.
+        """
+        size = max(self.sample_size, n_novel or 0)
+        sample = sample_by_content(x.cpu().numpy(), size, seed)
+        warn_once(
+            f"the novel classes are searched in a random sample of {size} of {len(x)} instances: "
+            f"classes of fewer than {smallest_class_seen(len(x), size)} may be missed "
+            "(detector.sample_size)."
+        )
+        found = self._search(x[torch.from_numpy(sample.rows).to(x.device)], n_novel, model, seed)
+        placement, space = self._make_placement(found), found.window.space
+        points = found.window.points.new_empty(len(x), found.window.points.shape[1])
+        whole = Placed.empty(len(x), points)
+        label, p = whole.label.clone(), whole.novelty.new_empty(0)
+        for start, block, own in zip(
+            range(0, len(x), BLOCK), torch.split(x, BLOCK), torch.split(points, BLOCK), strict=True
+        ):
+            views = model.embedding.views(block)
+            own.copy_(space.transform(self._choose_views(views, model)))
+            whole.put(start, placement.place(own))
+            reading = model.read(views)
+            label[start : start + len(block)] = reading.label
+            if reading.novelty_p is not None:
+                p = p if len(p) else torch.empty_like(whole.novelty)
+                p[start : start + len(block)] = reading.novelty_p
+        twins = torch.from_numpy(sample.twins).to(x.device)
+        of_sample = Placed(found.novelty, found.decision.label, found.decision.cluster)
+        whole = whole.replace_twins(of_sample, twins)
+        return DetectorResult(
+            Decision(whole.label, whole.cluster), whole.novelty, found.n_novel,
+            found.count_probability, found.curve, points, Reading(label, p if len(p) else None),
+        )  # fmt: skip
+
+    def _make_placement(self, found: Search) -> Placement:
+        """What assigns instances that the search did not see as it assigned those that it saw."""
+        tried = [clusters.novel for k, clusters in found.tried.items() if k]
+        return Placement(tried, found.clusters, found.threshold, self._generalise_head(found))
+
+    def _generalise_head(self, found: Search) -> LearnedHead | None:
+        head, clusters, points = found.head, found.clusters, found.window.points
+        if head is None:
+            return None
+        n_known, n_classes = clusters.n_known, len(clusters.centres)
+        margins, excess = found.window.measure_margins(clusters), head.excess(0).window
+        scores = self._score(margins, head).window
+        distances = squared_distances(points, clusters.centres)
+        is_novel = (scores > found.threshold) & (n_classes > n_known)
+        confirms = n_classes > n_known and self.head_rounds > 0
+        n_rounds = self.head_rounds if confirms else 0
+        assignment = head.converge(distances, n_known, is_novel, n_rounds)
+        average = average_novelty(dict.fromkeys(found.tried, points), found.tried)
+        return LearnedHead(
+            regression=head.generalise(assignment, n_classes),
+            novelty_blend=Blend.measure(average, excess, self.head_weight),
+            score_blend=Blend.measure(margins.window, excess, self.head_weight),
+            confirms=confirms,
+        )
+
+    def _search(self, x: Tensor, n_novel: int | None, model: Model, seed: int) -> Search:
         window = self._transform(x, model)
         generator = torch.Generator().manual_seed(seed)
         tried = {k: window.cluster(k, generator) for k in centres_to_try(self.k_max, len(x))}
@@ -197,10 +319,10 @@ class Detector(Part):
         evidence = self._gather_evidence(window, tried, n_novel, seed)
         centres, probability = self.count.find(evidence, n_novel)
         clusters = refine(window.points, window.known, centres)
-        decision = self._decide(window, clusters, head)
-        return DetectorResult(
-            decision, novelty, len(centres), probability, evidence.curve, window.points,
-            window.views,
+        threshold, decision = self._decide(window, clusters, head)
+        return Search(
+            window, tried, head, clusters, threshold, decision, novelty, len(centres), probability,
+            evidence.curve,
         )  # fmt: skip
 
     def _score(self, margins: Scores, head: WindowHead | None) -> Scores:
@@ -211,13 +333,14 @@ class Detector(Part):
 
     def _decide(
         self, window: TransformedWindow, clusters: Clusters, head: WindowHead | None
-    ) -> Decision:
+    ) -> tuple[float, Decision]:
+        """The threshold, and the class or the cluster of each instance."""
         margins = window.measure_margins(clusters)
         scores = self._score(margins, head)
         threshold = window.threshold(scores.held_out, self.false_novel, self.strict)
         if head is None:
-            return decide(window.points, clusters, threshold)
-        return head.decide(
+            return threshold, decide(window.points, clusters, threshold)
+        return threshold, head.decide(
             window.points, clusters, margins.window, scores.window, threshold, self.head_rounds
         )
 
@@ -239,7 +362,7 @@ class Detector(Part):
         )  # fmt: skip
         memory, held_out = model.split(space.transform(labelled))
         return TransformedWindow(
-            space.transform(views), space.transform(centres), memory, held_out, seen
+            space, space.transform(views), space.transform(centres), memory, held_out, seen
         )
 
     def _choose_views(self, views: Sequence[Tensor], model: Model) -> list[Tensor]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cilf.clustering.p_values import rank_alone
 from cilf.core import Detection, validation
 from cilf.core.notices import warn_once
 from cilf.core.parameters import Part, inherit_descriptions
@@ -19,7 +18,7 @@ from cilf.core.types import Array, Floats, Ints
 from cilf.learners.base import Arrays
 from cilf.learners.cilf import backbone_choice
 from cilf.learners.cilf.curriculum import CurriculumDetector
-from cilf.learners.cilf.detect import Detector, DetectorResult, Model
+from cilf.learners.cilf.detect import Detector, Model, Reading
 from cilf.learners.cilf.embedding import (
     Embedding,
     Labelled,
@@ -211,17 +210,17 @@ class CILF(EditableLearner):
     def _detect(self, X: Array, n_novel: int | None) -> Detection:
         x = as_tensor(X, self._network.device)
         seed = derive_seed(self.seed, "detect", self._n_updates)
-        model = self._model()
-        result = self.detector.detect(x, n_novel, model, seed)
+        result = self.detector.detect(x, n_novel, self._model(), seed)
+        label, p = result.reading or Reading(result.decision.label, None)
         return Detection(
             novelty=to_numpy(result.novelty),
-            label=self.classes_[self._label(result)],
+            label=self.classes_[label.cpu().numpy()],
             cluster=result.decision.cluster.cpu().numpy(),
             n_novel=result.n_novel,
             curve=result.curve,
-            embedding=to_numpy(result.points),
+            embedding=np.asarray(result.points.cpu().numpy(), dtype=np.float32),
             count_probability=dict(result.count_probability),
-            novelty_p=self._rank_embedding(result.views, model),
+            novelty_p=np.empty(0, dtype=np.float32) if p is None else to_numpy(p),
         )
 
     def _update(self, X: Array, y: Ints, n_classes: int) -> None:
@@ -295,17 +294,13 @@ class CILF(EditableLearner):
     def _views(self, X: Array) -> list[Tensor]:
         return self._embedding().views(as_tensor(X, self._network.device))[-1:]
 
-    def _label(self, result: DetectorResult) -> Ints:
-        """The known class of each instance, by the readout or by a detector's own network."""
-        if result.views is None:
-            return result.decision.label.cpu().numpy()
-        return self._readouts.label(result.views)
-
     def _learn_readouts(self, unseen: Memory, ridge: RandomRidge | None = None) -> None:
         """Learn the readouts. ``unseen`` are the instances that ``ridge`` has not seen."""
-        model = self._model()
+        memory, held_out = (
+            self._to_tensors(kept, self._network) for kept in (self._memory, self._calibration)
+        )
         self._readouts = learn_readouts(
-            self.readout, model.embedding, model.memory, model.held_out,
+            self.readout, self._embedding(), memory, held_out,
             unseen=self._to_tensors(unseen, self._network), ridge=ridge,
             rng=generator(self.seed, "readout"),
         )  # fmt: skip
@@ -313,17 +308,10 @@ class CILF(EditableLearner):
     def _embed(self, X: Array) -> Floats:
         return to_numpy(embed(self._network, as_tensor(X, self._network.device)))
 
-    def _rank_embedding(self, views: Sequence[Tensor] | None, model: Model) -> Floats:
-        """p-values from embeddings that were computed already; none if they do not decide."""
-        if views is None or model.has_frozen_features or len(model.labelled.y) == 0:
-            return np.empty(0, dtype=np.float32)
-        known = model.split(model.labelled_views[0])
-        return to_numpy(rank_alone(views[0], *known))
-
     def _place(self, X: Array) -> Floats:
         """Vectors of a frozen network as they are: the embedding loses what is novel in them."""
         frozen = self._features is not None and len(X)
-        return X.astype(np.float32) if frozen else super()._place(X)
+        return np.asarray(X, dtype=np.float32) if frozen else super()._place(X)
 
     # ------------------------------------------------------ state
 
@@ -349,6 +337,7 @@ class CILF(EditableLearner):
             loss=self.loss,
             training=self.training,
             has_frozen_features=self._features is not None,
+            readouts=self._readouts,
         )
 
     def _memories(self) -> tuple[Memory | None, Memory | None]:

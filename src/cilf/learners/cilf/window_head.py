@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -29,10 +30,36 @@ JITTER = 1e-4  # on the kernel of the landmarks
 TINY = 1e-12
 
 
+class Kernel(NamedTuple):
+    """A Gaussian kernel with some landmarks."""
+
+    landmarks: Tensor  # (m, d)
+    width: Tensor  # squared distance at which it falls to 1/e
+    factor: Tensor  # (m, m) of the kernel of the landmarks, after Cholesky
+
+    def compare(self, points: Tensor) -> Tensor:
+        """The kernel of each point and each landmark: (n, m)."""
+        squares = squared_distances(points.double(), self.landmarks.double())  # points may be far
+        return torch.exp(squares.to(points) / -self.width)
+
+
+class Regression(NamedTuple):
+    """What a head has learned, for instances that it did not learn from."""
+
+    kernel: Kernel
+    weights: Tensor  # (m, t) of the landmarks
+    offset: Tensor  # (t,)
+
+    def predict(self, points: Tensor) -> Tensor:
+        """The prediction for each point: (n, t)."""
+        return self.kernel.compare(points) @ self.weights + self.offset
+
+
 @dataclass(frozen=True)
 class WindowHead:
     """A weighted ridge regression on kernel features, whose predictions leave out one instance."""
 
+    kernel: Kernel
     features: Tensor  # (n, m) of the window, then of the labelled instances
     weights: Tensor  # (n,) of the instances
     labels: Tensor  # (n - n_window,) of the labelled instances
@@ -52,23 +79,20 @@ class WindowHead:
         own = (sizes / counts)[labelled.labels].clamp_min(LEAST_WEIGHT)
         points = torch.cat([window, labelled.points])
         weights = torch.cat([own.new_ones(len(window)), own]).to(points)
-        features = kernel_features(points, generator)
-        return cls(features, weights, labelled.labels, len(window))
+        kernel, features = fit_kernel(points, generator)
+        return cls(kernel, features, weights, labelled.labels, len(window))
 
     def excess(self, n_held_out: int) -> Scores:
         """How much more the window is there than labelled instances, from -1 to 1.
 
         ``n_held_out`` of the labelled instances, the last ones, are held out.
         """
-        targets = self.features.new_full((len(self.features), 1), -1.0)
-        targets[: self.n_window] = 1.0
-        found = self.leave_out(targets)[:, 0]
+        found = self.leave_out(self._sides())[:, 0]
         return Scores(found[: self.n_window], found[len(found) - n_held_out :])
 
     def classify(self, assignment: Tensor, n_classes: int) -> Tensor:
         """Scores of known classes and clusters for the window, if these were its clusters."""
-        targets = F.one_hot(torch.cat([assignment, self.labels]), n_classes)
-        return self.leave_out(targets.to(self.features))[: self.n_window]
+        return self.leave_out(self._one_hot(assignment, n_classes))[: self.n_window]
 
     def decide(
         self,
@@ -88,37 +112,103 @@ class WindowHead:
         n_known, n_classes = clusters.n_known, len(clusters.centres)
         distances = squared_distances(points, clusters.centres)
         is_novel, cluster = scores > threshold, nearest_novel(distances, n_known)
-        if n_classes == n_known or n_rounds == 0:
-            return assign(distances, n_known, is_novel, cluster)
-        label = distances[:, :n_known].argmin(1)
-        for _ in range(n_rounds + 1):
-            answers = self.classify(torch.where(is_novel, n_known + cluster, label), n_classes)
+        if n_classes > n_known and n_rounds > 0:
+            assignment = self.converge(distances, n_known, is_novel, n_rounds)
+            answers = self.classify(assignment, n_classes)
+            is_novel &= confirm_novel(answers, n_known, margins, scores)
+            cluster = answers[:, n_known:].argmax(1)
+        return assign(distances, n_known, is_novel, cluster)
+
+    def converge(self, distances: Tensor, n_known: int, is_novel: Tensor, n_rounds: int) -> Tensor:
+        """The class or cluster of each instance after some rounds of learning from own answers."""
+        label, cluster = distances[:, :n_known].argmin(1), nearest_novel(distances, n_known)
+        assignment = torch.where(is_novel, n_known + cluster, label)
+        for _ in range(n_rounds):
+            answers = self.classify(assignment, distances.shape[1])
             label, cluster = answers[:, :n_known].argmax(1), answers[:, n_known:].argmax(1)
-        agrees = answers[:, n_known:].amax(1) > answers[:, :n_known].amax(1)
-        agrees |= (scores > NEAREST_CENTRE) | (scores > margins)
-        return assign(distances, n_known, is_novel & agrees, cluster)
+            assignment = torch.where(is_novel, n_known + cluster, label)
+        return assignment
+
+    def generalise(self, assignment: Tensor, n_classes: int) -> Regression:
+        """What the head has learned of the window, for instances that are not in it.
+
+        The first value of its predictions is the excess. The scores of the known classes and the
+        clusters follow.
+        """
+        targets = torch.cat([self._sides(), self._one_hot(assignment, n_classes)], 1)
+        mean = self._mean(targets)
+        weighted = self.features.T @ (self.weights[:, None] * (targets - mean))
+        on_features = torch.cholesky_solve(weighted, self._gram_factor)
+        weights = torch.linalg.solve_triangular(self.kernel.factor.T, on_features, upper=True)
+        return Regression(self.kernel, weights, mean)
+
+    def _sides(self) -> Tensor:
+        """1 for each instance of the window, and -1 for each labelled one: (n, 1)."""
+        sides = self.features.new_full((len(self.features), 1), -1.0)
+        sides[: self.n_window] = 1.0
+        return sides
+
+    def _one_hot(self, assignment: Tensor, n_classes: int) -> Tensor:
+        targets = F.one_hot(torch.cat([assignment, self.labels]), n_classes)
+        return targets.to(self.features)
+
+    def _mean(self, targets: Tensor) -> Tensor:
+        mean: Tensor = self.weights @ targets / self.weights.sum()
+        return mean
 
     def leave_out(self, targets: Tensor) -> Tensor:
         """The prediction of each instance by a regression on all others: (n, t)."""
-        mean = self.weights @ targets / self.weights.sum()
-        centred = targets - mean
+        centred = targets - self._mean(targets)
         fitted = self._projection @ (self._projection.T @ (self.weights[:, None] * centred))
         rest: Tensor = (centred - fitted) / (1 - self._leverage).clamp_min(TINY)[:, None]
         return targets - rest
 
     @cached_property
-    def _projection(self) -> Tensor:
-        """Features in which the regression has the identity as its Gram matrix: (n, m)."""
+    def _gram_factor(self) -> Tensor:
         gram = self.features.T @ (self.weights[:, None] * self.features)
         gram.diagonal().add_(RIDGE)
-        factor = torch.linalg.cholesky(gram)
-        solved: Tensor = torch.linalg.solve_triangular(factor, self.features.T, upper=False)
+        factor: Tensor = torch.linalg.cholesky(gram)
+        return factor
+
+    @cached_property
+    def _projection(self) -> Tensor:
+        """Features in which the regression has the identity as its Gram matrix: (n, m)."""
+        solved: Tensor = torch.linalg.solve_triangular(
+            self._gram_factor, self.features.T, upper=False
+        )
         return solved.T
 
     @cached_property
     def _leverage(self) -> Tensor:
         """The share of each instance in its own prediction."""
         return self.weights * self._projection.square().sum(1)
+
+
+def confirm_novel(answers: Tensor, n_known: int, margins: Tensor, scores: Tensor) -> Tensor:
+    """Whether instances above the threshold are novel, by the answers of a head."""
+    is_cluster = answers[:, n_known:].amax(1) > answers[:, :n_known].amax(1)
+    return is_cluster | (scores > NEAREST_CENTRE) | (scores > margins)
+
+
+class Blend(NamedTuple):
+    """How the excess of a window is added to margins of novelty."""
+
+    scale: Tensor
+    middle: Tensor
+
+    @classmethod
+    def measure(cls, margins: Tensor, excess: Tensor, weight: float) -> Blend | None:
+        """The blend for a window with these values; None if the excess is the same everywhere."""
+        spread = _deviation(excess)
+        if float(spread) <= TINY:
+            return None
+        beyond = margins > NEAREST_CENTRE
+        sides = [excess[side].mean() for side in (beyond, ~beyond) if bool(side.any())]
+        return cls(weight * _deviation(margins) / spread, torch.stack(sides).mean())
+
+    def add(self, margins: Tensor, excess: Tensor) -> Tensor:
+        """The margins with the excess."""
+        return margins + self.scale * (excess - self.middle)
 
 
 def add_excess(margins: Scores, excess: Scores, weight: float) -> Scores:
@@ -130,17 +220,10 @@ def add_excess(margins: Scores, excess: Scores, weight: float) -> Scores:
     >>> add_excess(margins, Scores(torch.tensor([0.0, 0.5]), torch.tensor([0.5])), weight=0.5)
     Scores(window=tensor([-1.5000,  1.5000]), held_out=tensor([-0.5000]))
     """
-    spread = _deviation(excess.window)
-    if float(spread) <= TINY:
+    blend = Blend.measure(margins.window, excess.window, weight)
+    if blend is None:
         return margins
-    beyond = margins.window > NEAREST_CENTRE
-    sides = [excess.window[side].mean() for side in (beyond, ~beyond) if bool(side.any())]
-    middle = torch.stack(sides).mean()
-    scale = weight * _deviation(margins.window) / spread
-    return Scores(
-        margins.window + scale * (excess.window - middle),
-        margins.held_out + scale * (excess.held_out - middle),
-    )
+    return Scores(*(blend.add(*pair) for pair in zip(margins, excess, strict=True)))
 
 
 def _deviation(values: Tensor) -> Tensor:
@@ -158,6 +241,11 @@ def kernel_features(points: Tensor, generator: torch.Generator) -> Tensor:
     >>> (features @ features.T).round(decimals=2)[0]
     tensor([1.0000, 0.3700, 0.0000])
     """
+    return fit_kernel(points, generator)[1]
+
+
+def fit_kernel(points: Tensor, generator: torch.Generator) -> tuple[Kernel, Tensor]:
+    """A kernel with some of the points as landmarks, and the features of all points."""
     chosen = torch.randperm(len(points), generator=generator)[:N_LANDMARKS].to(points.device)
     squares = exact_distances(points, points[chosen]).square()
     width = squares.median().clamp_min(TINY)
@@ -166,4 +254,4 @@ def kernel_features(points: Tensor, generator: torch.Generator) -> Tensor:
     own.diagonal().add_(JITTER)
     factor = torch.linalg.cholesky(own)
     features: Tensor = torch.linalg.solve_triangular(factor, kernel.T, upper=False)
-    return features.T
+    return Kernel(points[chosen], width, factor), features.T
