@@ -117,7 +117,8 @@ def test_a_large_cluster_is_shown_in_part(tmp_path: Path, monkeypatch: pytest.Mo
     ids = np.array([f"image-{row:02d}" for row in range(40)])
     found = detection([0] * 20 + [1] * 2 + [-1] * 18)
     folder = tmp_path / "found"
-    write_findings(folder, {"data": "new"}, Instances(X, ids), found)
+    about = {"model_id": "", "version": None, "data": "new"}
+    write_findings(folder, about, Instances(X, ids), found)
     page = (folder / "index.html").read_text(encoding="utf-8")
     assert "20 instances" in page
     assert "3 are shown" in page
