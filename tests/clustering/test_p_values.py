@@ -73,7 +73,7 @@ def test_far_instances_have_the_smallest_value_that_there_is() -> None:
 
 def test_the_distance_to_a_class_is_that_to_the_mean_of_its_nearest_instances() -> None:
     memory, points = draw(25, 0), draw(4, 1).points
-    found = distances_to_classes(points, CENTRES, memory)
+    found = distances_to_classes(points, CENTRES, memory.by_class(3))
     for i, point in enumerate(points):
         for label in range(3):
             slow = measure_slowly(point, memory.points[memory.is_of(label)])
@@ -83,7 +83,7 @@ def test_the_distance_to_a_class_is_that_to_the_mean_of_its_nearest_instances() 
 def test_a_class_without_a_memory_is_where_its_centre_is() -> None:
     memory = Labelled(*(each[:50] for each in draw(25, 0)))  # nothing of the third class
     points = draw(4, 1).points
-    found = distances_to_classes(points, CENTRES, memory)
+    found = distances_to_classes(points, CENTRES, memory.by_class(3))
     expected = torch.linalg.vector_norm(points - CENTRES[2], dim=1)
     assert torch.allclose(found[:, 2], expected, atol=1e-4)
 

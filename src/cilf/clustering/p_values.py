@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -24,6 +25,10 @@ class Labelled(NamedTuple):
     def is_of(self, label: int) -> Tensor:
         """Whether each instance belongs to this class."""
         return self.labels == label
+
+    def by_class(self, n_classes: int) -> tuple[Tensor, ...]:
+        """The instances of each class, (m, d)."""
+        return tuple(self.points[self.is_of(label)] for label in range(n_classes))
 
 
 class PValues(NamedTuple):
@@ -58,37 +63,6 @@ def _locate(memory: Labelled, held_out: Labelled) -> tuple[Tensor, Labelled, Lab
     return torch.stack(centres), memory, held_out
 
 
-@dataclass(frozen=True)
-class Calibration:
-    """All that ``rank_alone`` needs of the labelled instances, computed once.
-
-    >>> memory = Labelled(torch.arange(10.0)[:, None], torch.full((10,), 7))
-    >>> nothing = Labelled(torch.zeros(0, 1), torch.zeros(0, dtype=torch.int64))
-    >>> Calibration.fit(memory, nothing).rank(torch.tensor([[4.5], [99.0]]))
-    tensor([1.0000, 0.0909])
-    """
-
-    centres: Tensor  # (c, d)
-    members: tuple[Tensor, ...]  # of each class in the memory, (m, d)
-    scales: Tensor  # (c,) the median distance of the instances of each class to their class
-    known: Tensor  # (h,) relative distances of known instances
-
-    @classmethod
-    def fit(cls, memory: Labelled, held_out: Labelled) -> Self:
-        """From labelled instances, of which there is at least one."""
-        centres, memory, held_out = _locate(memory, held_out)
-        known, labels = _known_distances(centres, memory, held_out)
-        scales = _scales(known, labels)
-        members = tuple(memory.points[memory.is_of(label)] for label in range(len(centres)))
-        return cls(centres, members, scales, (known / scales).amin(1))
-
-    def rank(self, points: Tensor) -> Tensor:
-        """The p-value of each instance."""
-        pairs = zip(self.centres, self.members, strict=True)
-        distances = torch.stack([_to_class(points, centre, own) for centre, own in pairs], 1)
-        return rank(self.known, (distances / self.scales).amin(1))
-
-
 def measure_p_values(
     points: Tensor, centres: Tensor, memory: Labelled, held_out: Labelled
 ) -> PValues:
@@ -106,21 +80,25 @@ def measure_p_values(
 
 @dataclass(frozen=True)
 class Ranking:
-    """The known instances that others are ranked among; see :func:`measure_p_values`."""
+    """All that p-values need of the known instances, computed once; see `measure_p_values`."""
 
     centres: Tensor  # (c, d)
-    memory: Labelled
+    members: tuple[Tensor, ...]  # of each class in the memory, (m, d)
     scales: Tensor  # (c,) what the distances to each class are divided by
     known: Tensor  # (h,) the least scaled distance of each known instance
 
     @classmethod
     def fit(cls, centres: Tensor, memory: Labelled, held_out: Labelled) -> Ranking:
         """The ranking by classes with these centres."""
-        known, labels = _known_distances(centres, memory, held_out)
+        members = memory.by_class(len(centres))
+        if len(held_out.labels):
+            known, labels = distances_to_classes(held_out.points, centres, members), held_out.labels
+        else:
+            known, labels = _distances_within(centres, members, memory), memory.labels
         if len(labels) == 0:
-            return cls(centres, memory, centres.new_ones(len(centres)), centres.new_zeros(0))
+            return cls(centres, members, centres.new_ones(len(centres)), centres.new_zeros(0))
         scales = _scales(known, labels)
-        return cls(centres, memory, scales, (known / scales).amin(1))
+        return cls(centres, members, scales, (known / scales).amin(1))
 
     @classmethod
     def of_classes(cls, memory: Labelled, held_out: Labelled) -> Ranking:
@@ -129,18 +107,9 @@ class Ranking:
 
     def rank(self, points: Tensor) -> PValues:
         """The p-value of each point, and the known class that it is nearest to."""
-        distances = distances_to_classes(points, self.centres, self.memory)
+        distances = distances_to_classes(points, self.centres, self.members)
         relative, nearest = (distances / self.scales).min(1)
         return PValues(rank(self.known, relative), nearest)
-
-
-def _known_distances(
-    centres: Tensor, memory: Labelled, held_out: Labelled
-) -> tuple[Tensor, Tensor]:
-    """Distances to each class, and labels, of the known instances that others are ranked among."""
-    if len(held_out.labels):
-        return distances_to_classes(held_out.points, centres, memory), held_out.labels
-    return _distances_within(centres, memory), memory.labels
 
 
 def rank(known: Tensor, scores: Tensor) -> Tensor:
@@ -155,17 +124,18 @@ def rank(known: Tensor, scores: Tensor) -> Tensor:
     return shares
 
 
-def distances_to_classes(points: Tensor, centres: Tensor, memory: Labelled) -> Tensor:
-    """Distance of each instance to the nearest instances of each class, on average: (n, c).
+def distances_to_classes(points: Tensor, centres: Tensor, members: Sequence[Tensor]) -> Tensor:
+    """Distance of each instance to the nearest members of each class, on average: (n, c).
 
-    A class without instances in the memory has its centre.
+    A class without members has its centre.
     """
-    blocks = [
-        torch.stack([_to_class(block, centre, memory.points[memory.is_of(label)])
-                     for label, centre in enumerate(centres)], 1)
-        for block in torch.split(points, BLOCK)
-    ]  # fmt: skip
+    blocks = [_to_classes(block, centres, members) for block in torch.split(points, BLOCK)]
     return torch.cat(blocks) if blocks else points.new_zeros(0, len(centres))
+
+
+def _to_classes(points: Tensor, centres: Tensor, members: Sequence[Tensor]) -> Tensor:
+    pairs = zip(centres, members, strict=True)
+    return torch.stack([_to_class(points, centre, own) for centre, own in pairs], 1)
 
 
 def _to_class(points: Tensor, centre: Tensor, members: Tensor, n_skipped: int = 0) -> Tensor:
@@ -187,14 +157,13 @@ def _to_class(points: Tensor, centre: Tensor, members: Tensor, n_skipped: int = 
     return distances
 
 
-def _distances_within(centres: Tensor, memory: Labelled) -> Tensor:
+def _distances_within(centres: Tensor, members: Sequence[Tensor], memory: Labelled) -> Tensor:
     """Distances of the memory to each class; an instance is no neighbour of itself."""
-    distances = distances_to_classes(memory.points, centres, memory)
-    for label, centre in enumerate(centres):
-        own = memory.is_of(label)
-        members = memory.points[own]
-        if len(members):
-            distances[own, label] = _to_class(members, centre, members, n_skipped=1)
+    distances = distances_to_classes(memory.points, centres, members)
+    for label, (centre, own) in enumerate(zip(centres, members, strict=True)):
+        if len(own):
+            of_class = memory.is_of(label)
+            distances[of_class, label] = _to_class(own, centre, own, n_skipped=1)
     return distances
 
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from cilf.clustering.p_values import Calibration, Labelled, rank_alone
+from cilf.clustering.p_values import Labelled, Ranking, rank_alone
 from cilf.core import Detection, Label, parameters, validation
 from cilf.core.near_duplicates import group_near_duplicates, join_groups
 from cilf.core.parameters import Part
@@ -321,7 +321,7 @@ class Learner(ABC):
         known = self._locate_memories()
         module = PortableModule(
             self._portable_encoder(), scorer,
-            None if known is None else Calibration.fit(*known), self._find_scale() or 1.0,
+            None if known is None else Ranking.of_classes(*known), self._find_scale() or 1.0,
         )  # fmt: skip
         return Portable(deepcopy(module), self._shape, tuple(self._classes))
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from cilf.clustering.p_values import Calibration
+from cilf.clustering.p_values import Ranking
 from cilf.core import Label
 
 
@@ -27,12 +27,12 @@ class PortableModule(nn.Module):
         self,
         encoder: nn.Module | None,
         scorer: nn.Module,
-        calibration: Calibration | None,
+        ranking: Ranking | None,
         scale: float,
     ) -> None:
         super().__init__()
         self.encoder, self.scorer = encoder, scorer
-        self.calibration, self.scale = calibration, scale
+        self.ranking, self.scale = ranking, scale
 
     def forward(self, instances: Tensor) -> tuple[Tensor, ...]:
         x = _channels_first(instances)
@@ -40,10 +40,10 @@ class PortableModule(nn.Module):
             x = _normalize(self.encoder(x))
         score, embedding = self.scorer(x)
         place = embedding if self.encoder is None else x
-        if self.calibration is None:
+        if self.ranking is None:
             novelty_p = torch.ones_like(score[:, 0])
         else:
-            novelty_p = self.calibration.rank(place)
+            novelty_p = self.ranking.rank(place).p
         probability = F.softmax(score * self.scale, dim=1)
         return score.argmax(1), probability, novelty_p, score, embedding
 

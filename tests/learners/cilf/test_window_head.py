@@ -10,7 +10,7 @@ from cilf.clustering.kmeans import Clusters
 from cilf.clustering.p_values import Labelled
 from cilf.learners.cilf import window_head
 from cilf.learners.cilf.decision import Scores, decide, measure_novelty
-from cilf.learners.cilf.window_head import WindowHead, add_excess, kernel_features
+from cilf.learners.cilf.window_head import WindowHead, add_excess, fit_kernel
 
 KNOWN = torch.tensor([[0.0, 0.0], [6.0, 0.0]])
 NOVEL = torch.tensor([[0.0, 4.0], [6.0, 4.0]])
@@ -52,7 +52,7 @@ def test_a_prediction_is_that_of_a_regression_on_all_others(
 
 
 def test_kernel_features_of_all_landmarks_have_the_kernel_as_products(window: Tensor) -> None:
-    features = kernel_features(window, torch.Generator())
+    _, features = fit_kernel(window, torch.Generator())
     squares = torch.cdist(window, window).square()
     assert torch.allclose(features @ features.T, torch.exp(-squares / squares.median()), atol=1e-3)
 
@@ -62,9 +62,9 @@ def test_kernel_features_bear_points_far_from_the_origin(window: Tensor, far: fl
     """One outlier among the labelled instances moves the origin that far from all others."""
     offset = torch.full((1, 2), far)
     grid = (window * 16).round() / 16  # adding the offset rounds nothing
-    near, moved = (kernel_features(x, torch.Generator()) for x in (grid, grid + offset))
+    near, moved = (fit_kernel(x, torch.Generator())[1] for x in (grid, grid + offset))
     assert torch.allclose(moved @ moved.T, near @ near.T, atol=1e-3)
-    with_outliers = kernel_features(torch.cat([grid + offset, -offset]), torch.Generator())
+    _, with_outliers = fit_kernel(torch.cat([grid + offset, -offset]), torch.Generator())
     assert bool(torch.isfinite(with_outliers).all())
 
 

@@ -232,20 +232,16 @@ def _deviation(values: Tensor) -> Tensor:
     return deviation
 
 
-def kernel_features(points: Tensor, generator: torch.Generator) -> Tensor:
-    """Features whose products are those of a Gaussian kernel, after Nyström: (n, m).
+def fit_kernel(points: Tensor, generator: torch.Generator) -> tuple[Kernel, Tensor]:
+    """A kernel with some of the points as landmarks, and features of all points: (n, m).
 
-    The kernel falls to 1/e at the median squared distance. With few points, all are landmarks.
+    The products of the features are those of the kernel, after Nyström. It falls to 1/e at the
+    median squared distance. With few points, all are landmarks.
 
-    >>> features = kernel_features(torch.tensor([[0.0], [1.0], [3.0]]), torch.Generator())
+    >>> _, features = fit_kernel(torch.tensor([[0.0], [1.0], [3.0]]), torch.Generator())
     >>> (features @ features.T).round(decimals=2)[0]
     tensor([1.0000, 0.3700, 0.0000])
     """
-    return fit_kernel(points, generator)[1]
-
-
-def fit_kernel(points: Tensor, generator: torch.Generator) -> tuple[Kernel, Tensor]:
-    """A kernel with some of the points as landmarks, and the features of all points."""
     chosen = torch.randperm(len(points), generator=generator)[:N_LANDMARKS].to(points.device)
     squares = exact_distances(points, points[chosen]).square()
     width = squares.median().clamp_min(TINY)
