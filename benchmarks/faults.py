@@ -651,13 +651,6 @@ def read_findings() -> Any:
     return [ids, found.cluster.tolist(), X.tolist(), read, findings.about]
 
 
-def read_tables() -> Any:
-    """What the commands that read people's names say of them."""
-    with suppress(CilfError):  # none are named
-        workflow.read_labels("found")
-    return None
-
-
 def read_run() -> Any:
     """What a report would read of a run."""
     run = Run.read(RunFolder.open("run"))

@@ -224,7 +224,7 @@ def test_history_says_what_classes_are_called_now(vectors: Any) -> None:
     name_all("cat")
     workflow.update("model", *workflow.read_labels("found"), renames={"ant": "emmet"})
     history = " ".join(vectors("model", "model").out.split())
-    assert "new classes: cat; ant is emmet now;" in history
+    assert "new classes: cat; ant renamed to emmet;" in history
     assert "emmet" in vectors("predict", "model", "new.csv").out
 
 
@@ -234,13 +234,13 @@ def test_classes_are_edited(vectors: Any) -> None:
     name_all("cat")
     done = vectors("update", "model", "found")
     assert "from 0 labels" in done.out
-    assert "corrected); new classes: none; cta is corrected to cat;" in done.out
+    assert "corrected); new classes: none; cta corrected to cat;" in done.out
     predicted = json.loads(vectors("predict", "model", "new.csv", "--json").out)["predictions"]
     assert "person" in {p["source"] for p in predicted if p["label"] == "cat"}
     done = vectors("rename", "model", "ant", "emmet", "--note", "as Kim says")
-    assert done.out.startswith("model: version 4, ant is emmet now; classes: emmet, bee, cat")
+    assert done.out.startswith("model: version 4, ant renamed to emmet; classes: emmet, bee, cat")
     done = vectors("merge", "model", "emmet", "bee")
-    assert "version 5, bee is part of emmet now; classes: emmet, cat" in done.out
+    assert "version 5, bee became part of emmet; classes: emmet, cat" in done.out
     vectors("rollback", "model")
     forgotten = json.loads(vectors("forget", "model", "emmet", "--json").out)
     assert (forgotten["version"], forgotten["forgotten"]) == (6, ["emmet"])
@@ -248,7 +248,7 @@ def test_classes_are_edited(vectors: Any) -> None:
     assert (
         "'emmet' was forgotten in version 6; earlier versions still hold it (1, 2, 3, 4)" in history
     )
-    for event in ("rename: ant is emmet now", "forget: emmet is forgotten", "cta is corrected to"):
+    for event in ("rename: ant renamed to emmet", "forget: emmet was forgotten", "cta corrected to"):
         assert event in history
     rebuilt = vectors("rebuild", "model")
     assert "model: version 7, from" in rebuilt.out

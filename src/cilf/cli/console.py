@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -11,29 +10,16 @@ import typer
 
 from cilf.cli import terminal
 from cilf.cli.options import Encoders
-from cilf.errors import BadConfig
+from cilf.cli.server_options import Host, Port, Token, TokenFile, read_token
 
 
 def console(
     context: typer.Context,
     store: Annotated[Path, typer.Option(help="The folder of windows, labels and thumbnails.")],
-    host: Annotated[
-        str, typer.Option(help="The address to listen on; any but this machine's needs a token.")
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")
-    ] = 8377,
-    token: Annotated[
-        str | None,
-        typer.Option(
-            envvar="CILF_TOKEN",
-            help="The token that requests must show. Others on this machine see it among the "
-            "processes: better give CILF_TOKEN or --token-file.",
-        ),
-    ] = None,
-    token_file: Annotated[
-        Path | None, typer.Option(help="A file with the token that requests must show.")
-    ] = None,
+    host: Host = "127.0.0.1",
+    port: Port = 8377,
+    token: Token = None,
+    token_file: TokenFile = None,
     model: Annotated[
         Path | None, typer.Option(help="The model folder (default: 'model' in the store).")
     ] = None,
@@ -54,14 +40,7 @@ def console(
     """Serve the labelling page: inspect and name novel clusters, update the model."""
     from cilf.console.server import serve
 
-    os.environ.pop("CILF_TOKEN", None)  # not for the worker
-    if token_file is not None:
-        token = _read_token(token_file, token)
-    elif token is not None and _is_typed(context, "token"):
-        terminal.print_message(
-            "--token can be seen by everybody on this machine, among the processes: better give "
-            "CILF_TOKEN or --token-file FILE."
-        )
+    token = read_token(context, token, token_file)
 
     def announce(address: str) -> None:
         terminal.print_line(f"cilf console: {address}  (Ctrl+C stops it)")
@@ -70,22 +49,6 @@ def console(
         store, host=host, port=port, token=token, model=model, database=database,
         roots=data or (), announce=announce,
     )  # fmt: skip
-
-
-def _is_typed(context: typer.Context, option: str) -> bool:
-    """Whether an option is on the command line, and not in the environment."""
-    source = context.get_parameter_source(option)
-    return source is not None and source.name == "COMMANDLINE"
-
-
-def _read_token(file: Path, other: str | None) -> str:
-    """The token in a file; blanks and line ends around it do not count."""
-    if other is not None:
-        raise BadConfig("--token-file and a token are both given: give one of them.")
-    try:
-        return file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadConfig(f"--token-file: {file} cannot be read ({error}): name another.") from error
 
 
 def backup(

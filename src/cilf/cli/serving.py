@@ -14,6 +14,7 @@ import typer
 from cilf.cli import terminal
 from cilf.cli.choices import CommandWithChoices
 from cilf.cli.options import Encoders, Json
+from cilf.cli.server_options import Host, Port, Token, TokenFile, read_token
 from cilf.cli.workflow import Model
 
 KILO = 1000
@@ -53,23 +54,18 @@ def export(
 
 @app.command()
 def serve(
+    context: typer.Context,
     model: Model,
-    host: Annotated[
-        str, typer.Option(help="The address to listen on; any but this machine's needs a token.")
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")
-    ] = 8378,
-    token: Annotated[
-        str | None,
-        typer.Option(envvar="CILF_TOKEN", help="The token that requests must show."),
-    ] = None,
+    host: Host = "127.0.0.1",
+    port: Port = 8378,
+    token: Token = None,
+    token_file: TokenFile = None,
     encoder: Encoders = None,
 ) -> None:
     """Serve predictions and detections of a model over HTTP."""
     from cilf.serving.server import serve as serve_model
 
-    os.environ.pop("CILF_TOKEN", None)  # not for other processes
+    token = read_token(context, token, token_file)
 
     def announce(address: str) -> None:
         terminal.print_line(f"cilf serve: {address}  (Ctrl+C stops it)")

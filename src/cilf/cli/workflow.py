@@ -587,18 +587,9 @@ def _show_edit(event: Event, model: Path, as_json: bool) -> None:
 
 
 def _describe_edits(event: Event) -> str:
-    """What an event did to classes beside learning new ones."""
-    sentences = {
-        "renamed": "{} is {} now",
-        "corrected": "{} is corrected to {}",
-        "merged": "{} is part of {} now",
-    }
-    edits = [
-        sentence.format(old, new)
-        for name, sentence in sentences.items()
-        for old, new in event.about.get(name, {}).items()
-    ]
-    return "; ".join([*edits, *(f"{label} is forgotten" for label in event.forgotten)])
+    from cilf.workflow.model_log import describe_edits
+
+    return "; ".join(describe_edits(event.about))
 
 
 def _describe_event(event: Event, sizes: Mapping[int, int]) -> tuple[str, str, str]:

@@ -14,6 +14,7 @@ from cilf.console.updates import CHANGES, FORGET, MERGE, UPDATE, require_unchang
 from cilf.core.names import normalize_name
 from cilf.core.validation import FEWEST_CLASSES
 from cilf.errors import BadInput
+from cilf.workflow.model_log import describe_edits
 
 RENAME = "rename"  # an event of the model
 UNNAMED = "reopen"  # the verb that clusters lose their names by
@@ -107,25 +108,6 @@ def _unname(opened: OpenWindow, key: str) -> tuple[dict[str, Any], Patch] | None
 
 
 # ----------------------------------------------------------------- for the page
-
-
-def describe_edits(event: Mapping[str, Any]) -> list[str]:
-    """What an event of the model did to classes, beside learning new ones.
-
-    >>> describe_edits({"merged": {"emmet": "ant"}, "forgotten": ["bee"]})
-    ['emmet became part of ant', 'bee was forgotten']
-    """
-    sentences = {
-        "renamed": "{} renamed to {}",
-        "corrected": "{} corrected to {}",
-        "merged": "{} became part of {}",
-    }
-    edits = [
-        sentence.format(old, new)
-        for name, sentence in sentences.items()
-        for old, new in event.get(name, {}).items()
-    ]
-    return [*edits, *(f"{label} was forgotten" for label in event.get("forgotten", ()))]
 
 
 def is_editable(model: Mapping[str, Any]) -> bool:

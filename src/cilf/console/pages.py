@@ -24,6 +24,7 @@ from cilf.console.verbs import VERBS, describe_event
 from cilf.errors import CilfError
 from cilf.query import STRATEGIES
 from cilf.workflow.comparison import bound_accuracy
+from cilf.workflow.model_log import describe_edits
 
 HERE = File(__file__).parent
 STATIC = HERE / "static"
@@ -139,7 +140,7 @@ def _add_overview(app: FastAPI, console: Console, render: _Renderer) -> None:
             version_of_names=console.classes().version,
             model=console.model(),
             is_editable=class_edits.is_editable(console.model()),
-            sentences=[class_edits.describe_edits(event) for event in console.model()["events"]],
+            sentences=[describe_edits(event) for event in console.model()["events"]],
             last_edit=class_edits.find_last_edit(console.model()),
             names={row.id: row.name for row in console.store.windows()},
             problem=class_edits.find_problem(console),

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from cilf.console.gallery import IMAGES, STRIPS, TEXTS, VECTORS, Gallery, encode_png, write_gallery
-from cilf.console.near_duplicates import stack_pictures, stack_texts, stack_vectors
+from cilf.console.stacks import stack_pictures, stack_texts, stack_vectors
 from cilf.console.state import KNOWN
 from cilf.core.progress import report
 from cilf.core.random import generator

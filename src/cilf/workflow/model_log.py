@@ -89,6 +89,25 @@ class Event:
         return list(self.about.get(FORGOTTEN, ()))
 
 
+def describe_edits(about: Mapping[str, Any]) -> list[str]:
+    """What an event did to classes, beside learning new ones; ``about`` are its values.
+
+    >>> describe_edits({"merged": {"emmet": "ant"}, "forgotten": ["bee"]})
+    ['emmet became part of ant', 'bee was forgotten']
+    """
+    sentences = {
+        RENAMED: "{} renamed to {}",
+        CORRECTED: "{} corrected to {}",
+        MERGED: "{} became part of {}",
+    }
+    edits = [
+        sentence.format(old, new)
+        for name, sentence in sentences.items()
+        for old, new in about.get(name, {}).items()
+    ]
+    return [*edits, *(f"{label} was forgotten" for label in about.get(FORGOTTEN, ()))]
+
+
 class LogLine(Document):
     """The schema of a line."""
 

@@ -90,16 +90,18 @@ def predict(
 def predict_instances(loaded: LoadedModel, instances: Instances) -> Predictions:
     """Predict the known class of instances that were read before."""
     learner = loaded.learner
-    labels = learner.predict(instances.X).astype(str)
+    probabilities, classes = learner.class_probabilities(instances.X), learner.classes_.astype(str)
+    if probabilities is None:
+        labels = learner.predict(instances.X).astype(str)
+    else:  # predict takes the most likely class
+        labels = classes[probabilities.argmax(axis=1)]
     answers = loaded.ledger.match(instances.ids, instances.X)
     is_answered = np.array([answer is not None for answer in answers], dtype=bool)
     final = np.where(is_answered, np.array([answer or "" for answer in answers]), labels)
     p = settle_novelty(learner.novelty_p(instances.X), answers)
     source = name_sources(answers)
-    probabilities = learner.class_probabilities(instances.X)
     if probabilities is None:
         return Predictions(instances.ids, final, p, source)
-    classes = learner.classes_.astype(str)
     confidence, second = _compare_classes(labels, classes, probabilities)
     second = np.where(is_answered & (final != labels), labels, second)
     confidence = np.where(is_answered, np.float32(1), confidence)

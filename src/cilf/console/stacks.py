@@ -1,4 +1,9 @@
-"""Near-duplicates: pictures, texts or vectors that differ so little that one label is enough."""
+"""Stacks: pictures, texts or vectors that differ so little that one label is enough.
+
+A stack is narrower than the near-duplicates that stay on one side of a split
+(:mod:`cilf.core.near_duplicates`): those may be frames of one scene, and a person may want to name
+two frames differently.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cilf.console.near_duplicates import stack_pictures, stack_vectors
+from cilf.console.stacks import stack_pictures, stack_vectors
 
 
 @pytest.mark.parametrize("shape", [(8, 8), (48, 31), (40, 40, 3)])
