@@ -17,6 +17,7 @@ TABLES = {
     "scales": ("cilf.benchmark.scales", "SCALES"),
     "engines": ("cilf.benchmark.engines", "ENGINES"),
     "formats": ("cilf.workflow.model_export", "FORMATS"),
+    "label_formats": ("cilf.workflow.formats", "FORMATS"),
     "items": ("cilf.benchmark.paper.items", "ITEMS"),
 }
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cilf.cli import terminal
+from cilf.cli.choices import CommandWithChoices
 from cilf.cli.options import (
     ContentColumn,
     Encoders,
@@ -181,20 +182,28 @@ def merge_clusters(
     _show_edited(workflow.merge_clusters(findings, clusters), as_json)
 
 
-@app.command()
+@app.command(cls=CommandWithChoices)
 def update(
     model: Model,
     labels: Annotated[
         Path,
         typer.Argument(
             metavar="LABELS",
-            help="A findings folder with names in its tables, or a table with the columns "
-            "identity and label.",
+            help="A findings folder with names in its tables, a table with the columns identity "
+            "and label, or labels in a format of 'cilf export'.",
         ),
     ],
     findings: Annotated[
         Path | None,
-        typer.Option(help="The findings folder that a table elsewhere is about."),
+        typer.Option(help="The findings folder that labels elsewhere are about."),
+    ] = None,
+    format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="The format of the labels (default: recognised). One of: {label_formats}.",
+        ),
     ] = None,
     tolerance: Annotated[
         float | None,
@@ -217,7 +226,7 @@ def update(
     workflow.ModelFolder.open(model)
     try:
         with terminal.show_progress():
-            about, named = workflow.read_labels(labels, findings)
+            about, named = workflow.read_labels(labels, findings, format=format)
             updated = workflow.update(
                 model, about, named, source=labels, force=force, note=note, **limit
             )
