@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 from html import escape
+from typing import Any
 from urllib.parse import quote
 
 from cilf.errors import BadInput
@@ -58,7 +58,7 @@ def _format_config(export: Export) -> bytes:
         "<View>",
         f'  <{shown} name="{ITEM}" value="${shown.lower()}"/>',
         f'  <Choices name="{FIELD}" toName="{ITEM}" choice="single">',
-        *(f"    <Choice value="{escape(name)}"/>" for name in export.classes),
+        *(f'    <Choice value="{escape(name)}"/>' for name in export.classes),
         "  </Choices>",
         "</View>",
     ]
