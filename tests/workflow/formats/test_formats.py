@@ -40,3 +40,13 @@ def test_a_file_says_its_format(
 ) -> None:
     (tmp_path / name).write_text(content)
     assert find_format(tmp_path / name) == format
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_documentation_has_its_row(name: str) -> None:
+    format = FORMATS[name]
+    row = (
+        f"| `{name}` | `{format.file}` | {', '.join(format.forms)} | {', '.join(format.carries)} |"
+    )
+    page = Path(__file__).parents[3] / "docs" / "interoperability.md"
+    assert row in page.read_text(encoding="utf-8")
