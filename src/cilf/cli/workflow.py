@@ -276,11 +276,18 @@ def model(
         bool,
         typer.Option("--verify", help="Compare every file of every version with its checksum."),
     ] = False,
+    card: Annotated[
+        bool, typer.Option("--card", help="Write the model card (README.md) anew.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show the classes of a model and the history of its versions."""
     from cilf import workflow
 
+    if card:
+        folder = workflow.ModelFolder.open(model)
+        with folder.lock():
+            folder.write_card()
     checked = workflow.ModelFolder.open(model).verify() if verify else None
     about = workflow.describe(model)
     if as_json:
