@@ -8,6 +8,10 @@ from typing import Any
 
 import pytest
 
+from cilf.benchmark.bench import Bench
+from cilf.benchmark.config import RunConfig
+from cilf.benchmark.grid import GridCell
+from cilf.benchmark.job import run_job
 from cilf.evaluate import RunFolder
 from cilf.evaluate.curves import list_curves
 from cilf.evaluate.mlflow import PLACE, SETTINGS
@@ -56,16 +60,20 @@ def test_mlflow_gets_parameters_metrics_of_each_window_and_files(
     assert not Path("here/mlruns").exists()
 
 
-def test_a_benchmark_tracks_each_cell(run: Any, client: Client, monkeypatch: Any) -> None:
-    place = (Path.cwd() / "all").as_uri()
+def test_a_benchmark_tracks_each_cell(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = (tmp_path / "all").as_uri()
     monkeypatch.setenv(PLACE, place)
-    Path("grid.toml").write_text(
-        'learner = "iforest"\ndata = "digits"\nseed = 3\nplain = false\n[[override]]\nname = "small"\n'
-        "parameters = {n_estimators = 8, max_samples = 60}\n"
-        "stream = {n_windows = 1, window_size = 8}\n"
-    )
-    done = run("bench", "grid.toml", "--jobs", "1", "--track", "mlflow", "--out", "cells")
-    assert done.code == 0, done.err
+    config = RunConfig.of(
+        learner="iforest", data="digits", scenario="multiple", seed=3,
+        parameters={"n_estimators": 8, "max_samples": 60},
+        stream={"n_windows": 1, "window_size": 8},
+    )  # fmt: skip
+    bench = Bench.of_cells([GridCell.of(config)], tmp_path / "bench")
+    [state] = bench.with_status("waiting")
+    job = bench._job(state, ["mlflow"])
+    assert run_job(job).error is None
     assert only_run(client(place)).data.params["seed"] == "3"
 
 
