@@ -198,7 +198,7 @@ def wait_for(soak: Soak, path: str) -> dict[str, Any] | None:
             if told["status"] not in QUEUED:
                 if told["status"] == DONE:
                     return told
-                if GIVEN_UP not in str(told["problem"]):
+                if GIVEN_UP not in json.dumps(told):
                     soak.problems.append(f"{path}: {json.dumps(told)[:500]}")
                 soak.given_up += 1
                 return None
@@ -300,6 +300,8 @@ def compare(soak: Soak) -> list[str]:
 def judge_growth(soak: Soak, calm: float) -> dict[str, Any]:
     """Memory and open files since the last kill: the first minute after it is left out."""
     samples = [sample for sample in soak.samples if sample["second"] > calm + 60]
+    if not samples:  # it ended before, with a problem
+        return {}
     fifth = max(1, len(samples) // 5)
     found: dict[str, Any] = {}
     for name in ("server", "worker"):
