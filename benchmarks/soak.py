@@ -66,6 +66,7 @@ class Soak:
     given_up: int = 0
     problems: list[str] = field(default_factory=list)
     samples: list[dict[str, float]] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def store(self) -> Path:
@@ -79,7 +80,8 @@ class Soak:
         try:
             answer = httpx.request(method, self.url + path, timeout=60, **content)
         except httpx.TransportError:
-            self.unanswered += 1
+            with self.lock:
+                self.unanswered += 1
             time.sleep(0.5)
             return None
         if answer.status_code >= 500 and answer.status_code != 503:
@@ -172,7 +174,8 @@ def label(soak: Soak, person: int) -> None:
             soak.labels[key] = soak.labels.get(key, {""}) | {name}
         elif answer.status_code == 200:
             soak.labels[key] = {name}
-            soak.n_labels += 1
+            with soak.lock:
+                soak.n_labels += 1
         elif answer.status_code == 400 and name in soak.labels.get(key, ()):
             soak.labels[key] = {name}  # "it has this label already"
         else:
@@ -278,15 +281,16 @@ def compare(soak: Soak) -> list[str]:
     store, problems = Store(soak.store), []
     console = Console(store, soak.store / "model")
     there = {row.id for row in store.windows()}
+    ready = [row.id for row in store.windows() if row.status == DONE]
     problems += [f"window {window} is lost" for window in sorted(soak.windows - there)]
-    for window in sorted({window for window, _ in soak.labels} & there):
+    for window in sorted({window for window, _ in soak.labels} & set(ready)):
         kept = window_view.list_labels(console, window)
         for (number, row), allowed in soak.labels.items():
             if number == window and kept[row].label not in allowed:
                 problems.append(f"window {window}, row {row}: {kept[row].label!r}, not {allowed}")
     acknowledged = soak.n_labels
     written = sum(
-        event.verb == "label" for window in there for event in console.open(window).events
+        event.verb == "label" for window in ready for event in console.open(window).events
     )
     if not acknowledged <= written <= acknowledged + soak.unanswered:
         problems.append(f"{written} labels are written, {acknowledged} were acknowledged")
@@ -347,8 +351,9 @@ def run(folder: Path, minutes: float, seed: int) -> dict[str, Any]:
     assert soak.server is not None
     soak.server.send_signal(signal.SIGINT)
     soak.server.wait()
-    soak.problems += compare(soak)
     growth = judge_growth(soak, calm)
+    print(json.dumps(growth), flush=True)
+    soak.problems += compare(soak)
     return {
         "minutes": minutes, "kills": soak.kills, "windows": len(soak.windows),
         "model_version": soak.versions, "labels": soak.n_labels, "unanswered": soak.unanswered,
