@@ -82,7 +82,7 @@ def require_devices(devices: int, device: str) -> str:
     if devices > n_available:
         raise BadConfig(
             f"{DEVICES} is {devices}, but this process may use {n_available} {noun}: set {DEVICES} "
-            f"to {n_available} or less (cilf fit --devices {n_available})."
+            f"to {n_available} or less (--devices {n_available})."
         )
     return kind
 
