@@ -11,6 +11,7 @@ a machine with other work.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import statistics
@@ -61,7 +62,7 @@ def time_epochs(case: str, n_epochs: int) -> dict[str, float]:
     marks = [(time.perf_counter(), time.process_time())]
     for _ in training.epochs(network, x, batches, objective, settings, seed=0, purpose="fit"):
         marks.append((time.perf_counter(), time.process_time()))
-    pairs = list(zip(marks[1:], marks[2:], strict=False))
+    pairs = list(itertools.pairwise(marks[1:]))
     wall, processor = (statistics.median(b[i] - a[i] for a, b in pairs) for i in (0, 1))
     return {"wall": round(wall, 3), "processor": round(processor, 3)}
 
