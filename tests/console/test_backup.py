@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from cilf.console.backup import back_up, restore
+from cilf.console.database import FILE
 from cilf.console.service import Console
-from cilf.console.store import FILE, FORMAT, Store
+from cilf.console.store import FORMAT, Store
 from cilf.errors import BadInput
 
 from .conftest import COWS, HENS, act, list_clusters
@@ -73,7 +74,7 @@ def test_what_cannot_be_backed_up(console: Console, tmp_path: Path) -> None:
     store = console.store.folder
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.raises(BadInput, match=r"holds no console\.sqlite.*pg_dump"):
+    with pytest.raises(BadInput, match=r"holds no console\.sqlite.*--database"):
         back_up(empty, tmp_path / "a.tar")
     (tmp_path / "there.tar").touch()
     with pytest.raises(BadInput, match="exists already: name a new file"):
