@@ -149,6 +149,24 @@ def test_two_processes_upgrade_once(tmp_path: Path) -> None:
     store.close()
 
 
+def test_an_upgrade_that_is_killed_changes_nothing(tmp_path: Path) -> None:
+    old = put_old("format-1", tmp_path)
+    before = digest(old)
+    code = (
+        "import os, sys; from pathlib import Path; from cilf.console import store, upgrade\n"
+        "upgrade.write_format = lambda *_: os._exit(9)  # after the last migration\n"
+        "store.Store(Path(sys.argv[1]))"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(old)], check=False).returncode == 9
+    assert digest(old) == before
+    (backup,) = (old / BACKUPS).iterdir()
+    backup.rename(backup.with_name("kept.tar"))  # the next one may be of the same second
+    store = Store(old)
+    check_contents(store)
+    store.close()
+    assert len(list((old / BACKUPS).iterdir())) == 2
+
+
 def test_paths_in_the_store_become_relative(tmp_path: Path) -> None:
     old = put_old("format-2-absolute", tmp_path)
     outside = tmp_path / "photos"
