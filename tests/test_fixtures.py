@@ -7,6 +7,7 @@ version.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sqlite3
 from contextlib import closing
@@ -18,9 +19,12 @@ import pytest
 
 import cilf
 from cilf import workflow
+from cilf.data import load_instances
+from cilf.errors import BadInput
 from cilf.evaluate import RunFolder, records
 from cilf.learners import persistence
 from cilf.report import write_report
+from cilf.serving import watch_state
 from cilf.workflow import findings, model_log
 from cilf.workflow.versions import ModelFolder
 
@@ -52,6 +56,7 @@ def test_the_fixtures_say_which_version_made_them(made: Path, request: Any) -> N
         "run": read(made / "run" / "run.json")["format"],
         "store": read_user_version(made / "store" / "console.sqlite"),
         "backup": 2,
+        "stream": read_user_version(made / "stream" / "watch.sqlite"),
     }
 
 
@@ -72,12 +77,19 @@ def test_every_present_format_has_a_fixture() -> None:
     present = {
         "model": model_log.FORMAT, "learner": persistence.FORMAT, "findings": findings.FORMAT,
         "run": records.FORMAT, "store": store.FORMAT, "backup": backup.BACKUP_FORMAT,
+        "stream": watch_state.FORMAT,
     }  # fmt: skip
     newest = {
         name: max(read(FIXTURES / version / "made.json")["formats"][name] for version in VERSIONS)
         for name in present
     }
     assert newest == present
+    page = (FIXTURES.parents[1] / "docs" / "formats.md").read_text()
+    rows = re.findall(r"^\| (\w+) \|.*\| (\d+) \| ([\d, ]+) \|$", page, re.MULTILINE)
+    assert {name: int(writes) for name, writes, _ in rows} == present
+    for name, writes, reads in rows:
+        written = {str(read(FIXTURES / v / "made.json")["formats"][name]) for v in VERSIONS}
+        assert written | {writes} <= set(reads.split(", "))
 
 
 # ----------------------------------------------------------------- models and findings
@@ -202,3 +214,22 @@ def test_a_backup_is_restored(made: Path) -> None:
     assert [row.name for row in store.windows()] == ["monday"]
     assert [event.about for event in store.events(0)] == [{"name": "cow"}]
     store.close()
+
+
+# ----------------------------------------------------------------- watched streams
+
+
+def test_a_watched_stream_goes_on(made: Path) -> None:
+    state = watch_state.WatchState(made / "stream", most=100)
+    assert state.n_waiting == 42  # the others are in a window that is done
+    assert state.take(load_instances("data/new.npz")) == 0
+    assert state.n_waiting == 42
+    assert state.start_window(at_least=1) == 2
+    state.close()
+
+
+def test_the_state_of_a_newer_stream_is_refused(made: Path) -> None:
+    with closing(sqlite3.connect(made / "stream" / "watch.sqlite")) as database:
+        database.execute(f"PRAGMA user_version = {watch_state.FORMAT + 1}")
+    with pytest.raises(BadInput, match=r"has format 2, and this cilf reads 1: .* update cilf"):
+        watch_state.WatchState(made / "stream", most=100)
