@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from cilf.console import window_view
@@ -154,6 +155,18 @@ def test_a_database_of_another_program_is_refused(new_database: str, tmp_path: P
     with pytest.raises(BadConfig, match="version 'ae1027a6acf' of another program: give a data"):
         Store(tmp_path, new_database)
     engine.dispose()
+
+
+def test_tables_of_another_program_are_left_alone(new_database: str, tmp_path: Path) -> None:
+    engine = make_engine(tmp_path, new_database)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE orders (id integer)")
+    with pytest.raises(BadConfig, match=r"has tables of another program .'orders'.: give a datab"):
+        Store(tmp_path, new_database)
+    with engine.connect() as connection:
+        assert sa.inspect(connection).get_table_names() == ["orders"]
+    engine.dispose()
+    assert not (tmp_path / "backups").exists()
 
 
 def test_a_file_knows_its_format(tmp_path: Path) -> None:

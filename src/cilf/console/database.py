@@ -23,6 +23,7 @@ from cilf.errors import BadConfig
 FILE = "console.sqlite"
 FORMAT_ROW = "format"  # the fact that holds the format
 VERSION_TABLE = "alembic_version"
+FIRST_TABLES = {"windows", "events", "jobs", "facts"}  # that every store has had
 UPGRADE_LOCK = 0x63696C66  # of PostgreSQL: one process at a time makes or changes tables
 BUSY, BUSY_UPGRADING = 20_000, 600_000  # ms that SQLite waits for another process
 
@@ -97,11 +98,13 @@ def read_format(connection: sa.Connection) -> int | None:
         return _parse_version(connection.execute(sa.select(_version)).scalar())
     if not tables:
         return None
-    kept = None
-    if _facts.name in tables:
-        row = sa.select(_facts.c.value).where(_facts.c.name == FORMAT_ROW)
-        kept = connection.execute(row).scalar()
-    return int(kept or 1)
+    if FIRST_TABLES - set(tables):
+        raise BadConfig(
+            f"the database has tables of another program ({tables[0]!r}): give a database of its "
+            "own to the console."
+        )
+    row = sa.select(_facts.c.value).where(_facts.c.name == FORMAT_ROW)
+    return int(connection.execute(row).scalar() or 1)
 
 
 def _parse_version(found: str | None) -> int:

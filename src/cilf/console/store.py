@@ -235,13 +235,19 @@ class Store:
         with self.engine.connect() as connection:
             if self._require_known(read_format(connection)) == FORMAT:
                 return
+        backup: Path | None = None
         with exclusive_transaction(self.engine) as connection:
             found = self._require_known(read_format(connection))  # others may have upgraded it
             if found is None:
                 make_tables(connection)
                 write_format(connection, FORMAT)
             elif found < FORMAT:
-                self._upgrade(connection, found, url)
+                backup = self._upgrade(connection, found, url)
+        if backup is not None:
+            LOGGER.warning(
+                "the store %s was upgraded from format %d to %d. A backup from before is %s.",
+                self.folder, found, FORMAT, backup,
+            )  # fmt: skip
 
     def _require_known(self, found: int | None) -> int | None:
         if found is not None and found > FORMAT:
@@ -251,12 +257,13 @@ class Store:
             )
         return found
 
-    def _upgrade(self, connection: sa.Connection, found: int, url: str | None) -> None:
+    def _upgrade(self, connection: sa.Connection, found: int, url: str | None) -> Path:
+        """Upgrade the store inside a transaction. Returns the backup from before."""
         from cilf.console.backup import back_up  # only here: both write stores
         from cilf.console.upgrade import upgrade_store
 
         try:
-            file = upgrade_store(
+            return upgrade_store(
                 connection, self.folder, found, lambda file: back_up(self.folder, file, url)
             )
         except Exception as error:  # whatever a migration meets in old rows
@@ -265,10 +272,6 @@ class Store:
                 f"the store {self.folder} of format {found} cannot be upgraded ({reason}). It is "
                 "as it was: make room or repair it, or use the cilf that wrote it."
             ) from error
-        LOGGER.warning(
-            "the store %s was upgraded from format %d to %d. A backup from before is %s.",
-            self.folder, found, FORMAT, file,
-        )  # fmt: skip
 
     def close(self) -> None:
         """Close the database. The file of SQLite holds everything then, without its log."""
