@@ -23,6 +23,7 @@ from cilf.workflow.input_data import read_labelled
 from cilf.workflow.ledger import LabelledInstances
 from cilf.workflow.model_log import FIT, Event
 from cilf.workflow.prediction import count_labels
+from cilf.workflow.row_engines import HERE, EngineChoice
 from cilf.workflow.versions import ModelFolder
 
 
@@ -60,6 +61,7 @@ def fit(
     loading: Mapping[str, Any] | None = None,
     again: bool = False,
     note: str | None = None,
+    engine: EngineChoice = HERE,
 ) -> FitResult:
     """Fit a learner on labelled data and keep it as the first version of a model.
 
@@ -71,6 +73,7 @@ def fit(
         loading: the options of :func:`cilf.data.load_dataset`.
         again: if ``out`` holds a model, add the next version to it instead of refusing.
         note: a text that the log keeps.
+        engine: where images are decoded and a frozen network sees instances. Training is here.
     """
     model = ModelFolder(out)
     _require_new(model, again)
@@ -83,8 +86,9 @@ def fit(
     report = check_data(dataset)
     for problem in report.problems:
         warn_once(f"{data}: {problem}")
-    made.fit(*dataset.train)
-    predicted = made.predict(dataset.test.X)
+    with engine.open() as place:
+        made.fit(place.distribute(dataset.train.X), dataset.train.y)
+        predicted = made.predict(place.distribute(dataset.test.X))
     accuracy = _score_classes(dataset.test.y, predicted)
     held_out = {change.label: change.held_out for change in score_kept(made)}
     about = {

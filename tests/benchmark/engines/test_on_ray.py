@@ -7,7 +7,7 @@ import pytest
 
 from cilf.benchmark import Bench, Grid
 from cilf.benchmark.engines import RayEngine
-from cilf.benchmark.engines.on_ray import BEYOND_THIS_MACHINE
+from cilf.core.ray_cluster import BEYOND_THIS_MACHINE
 from cilf.errors import BadConfig
 
 from ..grids import alive, grid, meanwhile, run, until, untimed, waiting

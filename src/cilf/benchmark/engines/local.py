@@ -18,9 +18,10 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from cilf.benchmark.engines.events import MAX_LOSSES, Ended, Event, Lost, Started, n_cores
+from cilf.benchmark.engines.events import MAX_LOSSES, Ended, Event, Lost, Started
 from cilf.benchmark.job import Job, JobResult, run_job
 from cilf.core import validation
+from cilf.core.cores import n_cores
 
 STOP_SECONDS = 5.0  # until a worker that does not stop is killed
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
