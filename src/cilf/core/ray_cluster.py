@@ -59,7 +59,7 @@ def connect(address: str | None, n_cpus: int, purpose: str) -> Iterator[Any]:
             logging_level="ERROR",
             **(own if address is None else {"address": address}),
         )
-    except (ConnectionError, RuntimeError) as error:
+    except (ConnectionError, RuntimeError, ray.exceptions.RayError, SystemExit) as error:
         raise _unreachable(address, error) from error
     try:
         yield ray
@@ -75,8 +75,10 @@ def _require_answer(address: str) -> None:
         raise _unreachable(address, error) from error
 
 
-def _unreachable(address: str | None, error: Exception) -> BadConfig:
-    reason = str(error).partition("\n")[0].rstrip(".")
+def _unreachable(address: str | None, error: BaseException) -> BadConfig:
+    """The error of an address; Ray leaves the process if what answers there is no cluster."""
+    is_exit = isinstance(error, SystemExit)
+    reason = "something else does" if is_exit else str(error).partition("\n")[0].partition(". ")[0]
     return BadConfig(f"address is {address!r}: no Ray cluster answers there ({reason}); {REMEDY}")
 
 

@@ -54,7 +54,7 @@ class RayRows(Rows):
 
         for batch in self._tasks.fetch(self._tasks.map(self._blocks, compute)):
             parts = tuple(_to_array(batch[RESULT.format(i)]) for i in range(len(batch) - 1))
-            place: Ints = np.searchsorted(self._numbers, batch[ROW])
+            place = np.searchsorted(self._numbers, np.atleast_1d(batch[ROW]))
             found = np.isin(batch[ROW], self._numbers, assume_unique=True)
             yield place[found], tuple(part[found] for part in parts)
 
