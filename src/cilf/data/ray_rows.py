@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +22,12 @@ from cilf.core.ray_cluster import cilf_variables
 from cilf.core.rows import Place, Rows, Work
 from cilf.core.types import Array, Ints
 from cilf.data.pieces import Pieces
+from cilf.data.pixels import refuse_bombs
 from cilf.data.values import Bad
 from cilf.errors import BadInput, CilfError
 
 ROW, VALUE, FAULT = "row", "x", "fault"  # columns of a Ray Data set
+ITEMS = 128  # that a task gets
 RESULT = "result-{}"  # columns of what a function returned
 
 Batch = dict[str, Any]  # columns of rows
@@ -146,6 +150,23 @@ class Tasks:
         blocks = self.map(self._data.range(n, override_num_blocks=n), unpack)
         return RayRows(self, blocks, np.arange(len(X)), X.shape)
 
+    def map_items(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+        """What ``work`` makes of each item, in order.
+
+        These are tasks of Ray's core: Ray Data has no items that come one by one.
+        """
+        stored, variables, folder = self._ray.put(work), cilf_variables(), str(Path.cwd())
+        task = self._ray.remote(_run_items).options(num_cpus=1, max_retries=-1)
+        left, waiting = iter(items), deque[Any]()
+        most = self._compute.size or 2 * int(self._ray.cluster_resources().get("CPU", 1))
+        while True:
+            while len(waiting) < most and (some := list(islice(left, ITEMS))):
+                waiting.append(task.remote(stored, some, variables, folder))
+            if not waiting:
+                return
+            with self._explain():
+                yield from self._ray.get(waiting.popleft())
+
     def map(self, blocks: Any, work: Callable[[Batch], Batch]) -> Any:
         """What ``work`` makes of each block, when it is needed."""
         stored, variables, folder = self._ray.put(work), cilf_variables(), str(Path.cwd())
@@ -202,6 +223,15 @@ class _Explain:
 
 
 # ----------------------------------------------------------------- on a node
+
+
+def _run_items(
+    stored: Any, items: Sequence[Any], variables: Mapping[str, str], folder: str
+) -> list[Any]:
+    """``stored`` is the function itself here: Ray passes what a reference refers to."""
+    _settle_in(variables, folder)
+    with refuse_bombs():
+        return [stored(item) for item in items]
 
 
 @lru_cache(maxsize=4)

@@ -18,7 +18,7 @@ from cilf.data import Dataset, require_dataset
 from cilf.errors import BadInput
 from cilf.learners import make, require_learner
 from cilf.workflow.comparison import Score, score_kept
-from cilf.workflow.data_check import check_data
+from cilf.workflow.data_check import DataReport, check_data
 from cilf.workflow.input_data import read_labelled
 from cilf.workflow.ledger import LabelledInstances
 from cilf.workflow.model_log import FIT, Event
@@ -80,13 +80,10 @@ def fit(
     require_learner(learner)
     require_dataset(data, **(loading or {}))
     made = make(learner, **(parameters or {}))
-    dataset = read_labelled(data, loading or {})
-    if dataset.train.y.dtype.kind == "U":
-        require_distinct(dataset.train.y.tolist())
-    report = check_data(dataset)
-    for problem in report.problems:
-        warn_once(f"{data}: {problem}")
     with engine.open() as place:
+        with place.decoding():
+            dataset = read_labelled(data, loading or {})
+        report = _check(data, dataset)
         made.fit(place.distribute(dataset.train.X), dataset.train.y)
         predicted = made.predict(place.distribute(dataset.test.X))
     accuracy = _score_classes(dataset.test.y, predicted)
@@ -117,6 +114,16 @@ def label_training_data(dataset: Dataset) -> LabelledInstances:
     """The training instances of a data set with their labels."""
     ids = [str(identity) for identity in dataset.train.ids.tolist()]
     return LabelledInstances(dataset.train.X, ids, dataset.train.y.tolist())
+
+
+def _check(data: str, dataset: Dataset) -> DataReport:
+    """Refuse names that people could not tell apart, and log what is wrong with labelled data."""
+    if dataset.train.y.dtype.kind == "U":
+        require_distinct(dataset.train.y.tolist())
+    report = check_data(dataset)
+    for problem in report.problems:
+        warn_once(f"{data}: {problem}")
+    return report
 
 
 def _require_new(model: ModelFolder, again: bool) -> None:

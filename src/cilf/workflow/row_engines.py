@@ -7,7 +7,7 @@ a learner does with rows is the same everywhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,6 +28,7 @@ from cilf.core.ray_cluster import (
 from cilf.core.rows import Rows, load_rows
 from cilf.core.types import Array, Bools
 from cilf.data import Instances
+from cilf.data.images import decoding_by
 from cilf.data.options import Options
 from cilf.data.paths import divide_instances, read_instances
 from cilf.errors import BadConfig
@@ -60,6 +61,9 @@ class RowEngine(Protocol):
     def distribute(self, X: Array) -> Array | Rows:
         """Put instances of this process where a frozen network is to see them."""
 
+    def decoding(self) -> AbstractContextManager[None]:
+        """Decode images there, inside the block. Their pixels come to this process."""
+
 
 class LocalRows:
     """Everything in this process."""
@@ -69,6 +73,9 @@ class LocalRows:
 
     def distribute(self, X: Array) -> Array:
         return X
+
+    def decoding(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 class ClusterRows:
@@ -89,6 +96,9 @@ class ClusterRows:
 
     def distribute(self, X: Array) -> Rows:
         return self._tasks.distribute(X)
+
+    def decoding(self) -> AbstractContextManager[None]:
+        return decoding_by(self._tasks.map_items)
 
 
 @dataclass(frozen=True)
