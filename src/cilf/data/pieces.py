@@ -30,6 +30,7 @@ from cilf.data.values import (
     read_vectors,
     select_usable,
 )
+from cilf.errors import BadInput
 
 PIECE = 1024  # instances of a piece, about
 MOST_PIECES = 16  # of a row group: each piece reads it from its beginning
@@ -107,6 +108,21 @@ def _divide_file(path: Path) -> Iterator[ParquetRows]:
 
 
 def _read_values(part: ParquetRows, roles: Roles, length: int | None) -> tuple[Array, Bad]:
+    """The values of a piece. Of one that cannot be read, each row has a fault."""
+    try:
+        return _read_sound_values(part, roles, length)
+    except BadInput as error:
+        return _fill(part.n_rows, roles, length), dict.fromkeys(range(part.n_rows), str(error))
+
+
+def _fill(n_rows: int, roles: Roles, length: int | None) -> Array:
+    if roles.kind == "text":
+        return np.full(n_rows, "", dtype=object)
+    width = len(roles.content) if length is None else length
+    return np.zeros((n_rows, width), dtype=np.float32)
+
+
+def _read_sound_values(part: ParquetRows, roles: Roles, length: int | None) -> tuple[Array, Bad]:
     table = part.open()
     if roles.kind == "text":
         return read_texts([table], roles.content[0])
@@ -118,7 +134,11 @@ def _read_values(part: ParquetRows, roles: Roles, length: int | None) -> tuple[A
 def _read_pixels_of(
     part: ParquetRows, column: str, root: Path | None, form: Form
 ) -> tuple[Array, Bad]:
-    return _read_pixels(list(read_images(part.open(root), column)), form)
+    try:
+        return _read_pixels(list(read_images(part.open(root), column)), form)
+    except BadInput as error:
+        X = np.zeros((part.n_rows, *form.shape), dtype=np.uint8)
+        return X, dict.fromkeys(range(part.n_rows), str(error))
 
 
 def _read_pixels(images: Sequence[Encoded], form: Form) -> tuple[Array, Faults]:

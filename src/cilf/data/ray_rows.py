@@ -21,7 +21,7 @@ from cilf.core import rows as core_rows
 from cilf.core.ray_cluster import cilf_variables
 from cilf.core.rows import Place, Rows, Work
 from cilf.core.types import Array, Ints
-from cilf.data.pieces import Pieces
+from cilf.data.pieces import PIECE, Pieces
 from cilf.data.pixels import refuse_bombs
 from cilf.data.values import Bad
 from cilf.errors import BadInput, CilfError
@@ -138,14 +138,14 @@ class Tasks:
 
     def distribute(self, X: Array) -> RayRows:
         """Spread an array of this process over the nodes."""
-        starts = range(0, len(X), core_rows.BLOCK)
-        size, ray, n = core_rows.BLOCK, self._ray, len(starts)
-        parts = [ray.put(np.asarray(X[start : start + size])) for start in starts]
+        starts = range(0, len(X), PIECE)
+        ray, n = self._ray, len(starts)
+        parts = [ray.put(np.asarray(X[start : start + PIECE])) for start in starts]
 
         def unpack(batch: Batch) -> Batch:
             (number,) = batch["id"].tolist()
             part = ray.get(parts[number])
-            return {ROW: number * size + np.arange(len(part)), VALUE: part}
+            return {ROW: number * PIECE + np.arange(len(part)), VALUE: part}
 
         blocks = self.map(self._data.range(n, override_num_blocks=n), unpack)
         return RayRows(self, blocks, np.arange(len(X)), X.shape)
