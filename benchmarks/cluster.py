@@ -3,8 +3,10 @@
 The cluster is on this machine, with one core for each node: one node, then two. The images are
 those of MNIST, repeated with noise, so that no two are the same and none is in a cache. Each
 repetition measures one worker and two in turn. Seconds of the processor are those inside the frozen
-network and its cache, summed over the workers; other work on the machine changes them little. The
-start of the cluster is not part of the seconds.
+network and its cache; other work on the machine changes them little. The ratio of the processor is
+that of the seconds of the one worker to those of the busier one of two: what the wall clock would
+show on an idle machine, but for what the cluster itself needs. The start of the cluster is not part
+of the seconds.
 
     CILF_DATA=... python benchmarks/cluster.py --images 20000
 """
@@ -98,12 +100,12 @@ def measure(n_nodes: int, images: np.ndarray) -> dict[str, Any]:
         list(tasks.map_items(load_network, range(n_nodes * WARM_UP * ITEMS)))
         load, started = os.getloadavg()[0], time.perf_counter()
         total, seconds, process = map_rows(embed, tasks.distribute(images))
-        wall = time.perf_counter() - started
+        wall, workers = time.perf_counter() - started, np.unique(process)
     return {
         "workers": n_nodes,
         "seconds": round(wall, 1),
-        "cpu_seconds": round(float(seconds.sum()), 1),
-        "images_by_worker": sorted(np.unique(process, return_counts=True)[1].tolist()),
+        "cpu_seconds_by_worker": [round(float(seconds[process == p].sum()), 1) for p in workers],
+        "images_by_worker": [int((process == p).sum()) for p in workers],
         "load_average": round(load, 1),
         "checksum": round(float(total.astype(np.float64).sum()), 2),
     }
@@ -119,16 +121,19 @@ def main() -> int:
     record = {"command": f"python benchmarks/cluster.py --images {options.images}", **provenance()}
     record |= {"network": FROZEN, "images": options.images, "pixels": list(images.shape[1:])}
     results: list[dict[str, Any]] = []
-    ratios: list[float] = []
+    ratios: dict[str, list[float]] = {"wall": [], "processor": []}
     for _ in range(options.repetitions):
         one, two = (measure(n_nodes, images) for n_nodes in (1, 2))
         results += [one, two]
-        ratios.append(round(one["seconds"] / two["seconds"], 2))
+        ratios["wall"].append(round(one["seconds"] / two["seconds"], 2))
+        busiest = [max(result["cpu_seconds_by_worker"]) for result in (one, two)]
+        ratios["processor"].append(round(busiest[0] / busiest[1], 2))
         for result in (one, two):
             print(json.dumps(result), flush=True)
-        summary = {"ratios": ratios, "ratio": statistics.median(ratios), "target": LEAST_RATIO}
+        ratio = {name: statistics.median(values) for name, values in ratios.items()}
+        summary = {"ratios": ratios, "ratio": ratio, "target": LEAST_RATIO}
         options.out.write_text(json.dumps(record | summary | {"results": results}, indent=1) + "\n")
-    return 0 if statistics.median(ratios) >= LEAST_RATIO else 1
+    return 0 if min(ratio.values()) >= LEAST_RATIO else 1
 
 
 if __name__ == "__main__":

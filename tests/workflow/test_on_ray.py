@@ -7,6 +7,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ import pytest
 
 from cilf import workflow
 from cilf.core.ray_cluster import BEYOND_THIS_MACHINE
+from cilf.core.rows import map_rows
+from cilf.core.types import Array
 from cilf.errors import BadConfig, BadInput
 from cilf.learners.cilf.detect import Detector
 from cilf.workflow import EngineChoice
@@ -24,6 +27,7 @@ from ..shards import write_images, write_shards
 pytest.importorskip("pyarrow")
 
 ATOL = 1e-6
+NODE = r"^the cluster could not do its part \(KeyError: .*\): see that every node has cilf"
 # What Ray itself leaves open, and what it warns of while it is imported.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
@@ -100,6 +104,10 @@ def require_same(found: Any, other: Any) -> None:
     assert np.allclose(found.novelty, other.novelty, atol=1e-5)
 
 
+def fail(problem: Exception, _: Array) -> tuple[Array]:
+    raise problem
+
+
 def test_images_are_decoded_and_embedded_on_the_cluster(
     cluster: TwoNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,6 +128,11 @@ def test_images_are_decoded_and_embedded_on_the_cluster(
         with pytest.raises(BadInput, match=r"photos: 1 of 13 images cannot be read \(broken.png"):
             workflow.predict("there", "photos", engine=cluster.engine)
         there = workflow.predict("there", "photos", skip_bad=True, engine=cluster.engine)
+        with cluster.engine.open() as place:
+            rows = place.distribute(np.arange(6.0).reshape(3, 2))
+            for problem, reason in ((BadInput("off scale"), "^off scale$"), (KeyError("k"), NODE)):
+                with pytest.raises(BadInput, match=reason):
+                    map_rows(partial(fail, problem), rows)
     here = workflow.predict("here", "photos", skip_bad=True)
     assert there.ids.tolist() == here.ids.tolist()
     assert there.labels.tolist() == here.labels.tolist()

@@ -111,7 +111,9 @@ class Tasks:
 
         self._ray, self._data = ray, ray_data
         self._compute = ray_data.TaskPoolStrategy(n_workers)
-        ray_data.DataContext.get_current().enable_progress_bars = False
+        context = ray_data.DataContext.get_current()
+        context.enable_progress_bars = False
+        context.raise_original_map_exception = True  # or the reason of an error would be lost
         logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # its import has set it
 
     def read(self, pieces: Pieces) -> tuple[RayRows, Array]:
@@ -210,14 +212,12 @@ class _Explain:
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if error is None or not isinstance(error, self._ray.exceptions.RayError):
             return
-        cause: BaseException | None = error
-        while cause is not None:
-            if isinstance(cause, CilfError):
-                raise cause from None
-            cause = getattr(cause, "cause", None) or cause.__cause__
-        lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+        cause = getattr(error, "cause", None) or error
+        message = str(cause.args[0] if cause.args else "").partition("\n")[0]  # Ray adds lines
+        if isinstance(cause, CilfError):
+            raise type(cause)(message) from None
         raise BadInput(
-            f"the cluster could not do its part ({lines[-1].strip()}): see that every node has "
+            f"the cluster could not do its part ({type(cause).__name__}: {message}): see that every node has "
             "cilf, the data and the model under the same paths, and run the command again."
         ) from error
 
