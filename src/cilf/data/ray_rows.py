@@ -217,8 +217,8 @@ class _Explain:
         if isinstance(cause, CilfError):
             raise type(cause)(message) from None
         raise BadInput(
-            f"the cluster could not do its part ({type(cause).__name__}: {message}): see that every "
-            "node has cilf, the data and the model under the same paths, and run the command again."
+            f"the cluster could not do its part ({type(cause).__name__}: {message}): see that "
+            "every node has cilf and the data under the same paths, and run the command again."
         ) from error
 
 
