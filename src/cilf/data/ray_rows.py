@@ -58,8 +58,9 @@ class RayRows(Rows):
 
         for batch in self._tasks.fetch(self._tasks.map(self._blocks, compute)):
             parts = tuple(_to_array(batch[RESULT.format(i)]) for i in range(len(batch) - 1))
-            place = np.searchsorted(self._numbers, np.atleast_1d(batch[ROW]))
-            found = np.isin(batch[ROW], self._numbers, assume_unique=True)
+            number = np.atleast_1d(batch[ROW])
+            place = np.searchsorted(self._numbers, number)
+            found = self._numbers[np.minimum(place, len(self._numbers) - 1)] == number
             yield place[found], tuple(part[found] for part in parts)
 
     def transform(self, work: Callable[[Array], Array]) -> RayRows:
