@@ -5,9 +5,8 @@ from __future__ import annotations
 import shutil
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +54,10 @@ class TwoNodes:
         import ray
 
         ray.init(address=self._cluster.address, log_to_driver=False, logging_level="ERROR")
-        yield
-        ray.shutdown()
+        try:
+            yield
+        finally:
+            ray.shutdown()
 
     def kill_one(self) -> None:
         self._cluster.remove_node(self._second, allow_graceful=False)
@@ -104,8 +105,13 @@ def require_same(found: Any, other: Any) -> None:
     assert np.allclose(found.novelty, other.novelty, atol=1e-5)
 
 
-def fail(problem: Exception, _: Array) -> tuple[Array]:
-    raise problem
+def failing(problem: Exception) -> Callable[[Array], tuple[Array]]:
+    """A function that nodes get by value: they cannot import this file."""
+
+    def fail(_: Array) -> tuple[Array]:
+        raise problem
+
+    return fail
 
 
 def test_images_are_decoded_and_embedded_on_the_cluster(
@@ -132,7 +138,7 @@ def test_images_are_decoded_and_embedded_on_the_cluster(
             rows = place.distribute(np.arange(6.0).reshape(3, 2))
             for problem, reason in ((BadInput("off scale"), "^off scale$"), (KeyError("k"), NODE)):
                 with pytest.raises(BadInput, match=reason):
-                    map_rows(partial(fail, problem), rows)
+                    map_rows(failing(problem), rows)
     here = workflow.predict("here", "photos", skip_bad=True)
     assert there.ids.tolist() == here.ids.tolist()
     assert there.labels.tolist() == here.labels.tolist()
