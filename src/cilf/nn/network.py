@@ -161,6 +161,8 @@ def map_batches(function: Callable[[Tensor], Tensor], X: Tensor, batch_size: int
     >>> map_batches(lambda batch: 2 * batch, torch.arange(5), 2)
     tensor([0, 2, 4, 6, 8])
     """
+    if len(X) <= batch_size:
+        return function(X)
     first = function(X[:batch_size])
     results = first.new_empty(len(X), *first.shape[1:])
     results[:batch_size] = first
