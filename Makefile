@@ -87,5 +87,5 @@ $(REPORT_STAMP): pyproject.toml constraints.txt $(VENV_STAMP)
 
 comma := ,
 $(DEV_STAMP): pyproject.toml constraints.txt $(VENV_STAMP)
-	$(call install,dev$(comma)report$(comma)data$(comma)pretrained$(comma)onnx$(comma)text$(comma)cluster$(comma)tensorboard$(comma)analysis$(comma)console$(comma)postgres$(comma)watch)
+	$(call install,dev$(comma)all)
 	@touch $@ $(REPORT_STAMP)
