@@ -18,7 +18,7 @@ from cilf import workflow
 
 ROOT = Path(__file__).parent.parent
 CORE = "cilf"
-NOT_FOR_USERS = {"all", "dev", "docs"}  # extras that no command asks for
+NOT_FOR_USERS = {"all", "dev", "docs", "release"}  # extras that no command asks for
 
 # What a person may run first, without the extra. "watch" asks for fsspec, which torch brings.
 COMMANDS = {
