@@ -22,14 +22,15 @@ COPY src src
 RUN /opt/cilf/bin/pip install --constraint constraints.txt ".[${EXTRAS}]"
 
 FROM python:${PYTHON}-slim-trixie
-ENV PATH=/opt/cilf/bin:$PATH PYTHONUNBUFFERED=1 CILF_CACHE=/store/cache
+ENV PATH=/opt/cilf/bin:$PATH PYTHONUNBUFFERED=1 CILF_CACHE=/var/lib/cilf/cache
 RUN useradd --uid 10001 --create-home --shell /usr/sbin/nologin cilf \
-    && install --directory --owner=cilf --group=cilf /store /data
+    && install --directory --owner=cilf --group=cilf /var/lib/cilf /data
 COPY --from=build /opt/cilf /opt/cilf
 USER 10001:10001
-WORKDIR /store
-VOLUME /store
+WORKDIR /var/lib/cilf
+# The store is a folder in it, so that 'cilf restore' can put one there.
+VOLUME /var/lib/cilf
 EXPOSE 8377
 HEALTHCHECK --interval=30s --timeout=10s --start-period=60s --retries=3 \
     CMD ["python", "-c", "from urllib.request import urlopen; urlopen('http://127.0.0.1:8377/healthz', timeout=5)"]
-CMD ["cilf", "console", "--store", "/store", "--host", "0.0.0.0", "--port", "8377", "--token-file", "/run/secrets/cilf_token", "--data", "/data"]
+CMD ["cilf", "console", "--store", "/var/lib/cilf/store", "--host", "0.0.0.0", "--port", "8377", "--token-file", "/run/secrets/cilf_token", "--data", "/data"]

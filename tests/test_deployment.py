@@ -109,7 +109,10 @@ def test_the_image_is_built_of_what_is_there() -> None:
 
 def test_the_image_runs_as_nobody_special_and_keeps_its_store() -> None:
     assert last("USER").partition(":")[0] not in ("root", "0")
-    assert last("VOLUME") in image_command()
+    for command in (image_command(), compose_command()):
+        store = Path(command[command.index("--store") + 1])
+        assert store.parent == Path(last("VOLUME")), "a store can be made anew within the volume"
+    assert f"store:{last('VOLUME')}" in read_compose()["services"]["console"]["volumes"]
     order = [name for name, _ in final_stage()]
     assert order.index("USER") < order.index("VOLUME"), "the volume belongs to the user"
 
