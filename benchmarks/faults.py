@@ -677,7 +677,7 @@ READERS = {
     "model": read_everything, "found": read_findings, "run": read_run,
     "store/windows/1": read_window,
 }  # fmt: skip
-UNREAD = frozenset({"lock", "log.txt", "index.html"})  # nothing reads these but people
+UNREAD = frozenset({"lock", "log.txt", "index.html", "README.md"})  # nothing reads these but people
 UNCOVERED = frozenset({"embedding.npy", "thumbs.bin", "thumbs.npy", "view.npz", "form.json"})
 
 

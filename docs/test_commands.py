@@ -13,7 +13,7 @@ import pytest
 from cilf import cli
 from cilf.benchmark import read_grid
 
-PAGES = ("benchmark.md", "own_data.md", "queries.md", "serving.md")
+PAGES = ("benchmark.md", "interoperability.md", "own_data.md", "queries.md", "serving.md")
 
 
 def blocks(page: str, kinds: str) -> list[tuple[str, str]]:

@@ -25,10 +25,11 @@ COMMANDS = {
     "cluster": "bench grid.toml --engine ray",
     "console": "console --store store",
     "data": "fit photos --out photo-model",
+    "mlflow": "run --track mlflow --out tracked",
     "onnx": "export model --to onnx --out model.onnx",
     "pretrained": "run --set backbone=efficientnet-lite2 --out lite",
     "report": "data show digits",
-    "tensorboard": "run --tensorboard --out logged",
+    "tensorboard": "run --track tensorboard --out logged",
 }
 ELSEWHERE = {"analysis", "postgres", "text", "watch"}  # extras with a test of their own below
 RUN_EACH = """

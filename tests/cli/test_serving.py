@@ -6,9 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from cilf import CILF
+
+from ..workflow.exported import write_named
 
 
 @pytest.fixture
@@ -37,6 +40,31 @@ def test_a_file_is_not_replaced_unasked(run: Any, model: Path) -> None:
     assert outcome.code == 2
     (line,) = outcome.err.splitlines()
     assert "a.onnx is there already" in line
+
+
+def test_findings_are_exported_and_their_labels_come_back(run: Any, tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(12, 2)).astype(np.float32)
+    write_named(tmp_path / "found", X)
+    outcome = run("export", "found", "--to", "jsonl", "--out", "lines")
+    assert outcome.out == "lines: 12 instances as JSON lines, 7 of them labelled\n"
+    again = run("export", "found", "--to", "jsonl", "--out", "lines", "--overwrite", "--json")
+    assert json.loads(again.out) == {
+        "out": "lines", "format": "jsonl", "n_instances": 12, "n_labels": 7,
+    }  # fmt: skip
+    assert run("export", "found", "--to", "jsonl", "--out", "lines").code == 2
+
+
+def test_a_format_of_models_and_one_of_findings(run: Any, model: Path, tmp_path: Path) -> None:
+    outcome = run("export", str(model), "--to", "cvat")
+    assert (outcome.code, outcome.err.count("\n")) == (2, 1)
+    assert "holds no findings, which --to cvat is for" in outcome.err
+    write_named(tmp_path / "found", np.zeros((12, 2), dtype=np.float32))
+    assert (
+        "holds findings, and --to onnx is for models" in run("export", "found", "--to", "onnx").err
+    )
+    shown = run("export", "--help").out
+    assert "hugging-face" in shown
+    assert "onnx" in shown
 
 
 def test_watch_prints_what_is_new_as_lines_of_json(run: Any, model: Path, tmp_path: Path) -> None:

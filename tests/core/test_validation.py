@@ -355,3 +355,15 @@ def test_texts_and_numbers_do_not_replace_each_other() -> None:
         validation.raw_instances(SAID, shape=(4,))
     with pytest.raises(BadInput, match="X holds no texts, but the learner was fitted on texts"):
         validation.raw_instances(np.zeros((3, 4)), shape=())
+
+
+def test_sparse_instances_are_named_as_such() -> None:
+    from scipy.sparse import csr_array
+
+    with pytest.raises(BadInput, match=r"X is sparse: give a dense array, such as X\.toarray\(\)"):
+        validation.instances(csr_array([[0.0, 1.0], [0.0, 0.0]]))
+
+
+def test_continuous_labels_are_named_as_such() -> None:
+    with pytest.raises(BadInput, match=r"y\[1\] is 0\.5, of a continuous target"):
+        validation.labels([1, 0.5], n=2)

@@ -116,7 +116,7 @@ def test_lengths(path: Path) -> None:
 
 def test_labels_that_are_no_names(path: Path) -> None:
     assert "y has shape (10, 2): give one label for each" in refused(path, x=X, y=np.ones((10, 2)))
-    assert "y[0] is 0.5 (float): labels are ints or strings" in refused(
+    assert "y[0] is 0.5, of a continuous target (float): labels are ints or strings" in refused(
         path, x=X, y=np.full(10, 0.5)
     )
 

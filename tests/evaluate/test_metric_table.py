@@ -10,8 +10,8 @@ import pytest
 from cilf.benchmark import RunConfig, run_cell
 from cilf.core import WindowRecord
 from cilf.evaluate import METRICS, RunFolder, read_records, run_stream, summarize
+from cilf.evaluate.curves import list_curves
 from cilf.evaluate.metric_table import PLAN, Metric, Outcome, shown_in, value_after, window_scores
-from cilf.evaluate.tensorboard import curves
 from cilf.learners.iforest import IForest
 from cilf.stream import Stream
 
@@ -80,7 +80,7 @@ def test_a_new_metric_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     mean = sum(record.extra["size"] for record in records) / 2
     assert summarize(records)["size"] == pytest.approx(mean)
     assert read_records(tmp_path)["size"].mean() == pytest.approx(mean)
-    assert curves(records[0])["scores/size"] == records[0].extra["size"]
+    assert list_curves(records[0])["scores/size"] == records[0].extra["size"]
     assert "size" in shown_in("runs")
 
 

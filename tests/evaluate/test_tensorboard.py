@@ -10,8 +10,9 @@ import pytest
 
 from cilf.core import WindowRecord
 from cilf.evaluate import RunFolder
+from cilf.evaluate.curves import list_curves
 from cilf.evaluate.metric_table import METRICS, PLAN
-from cilf.evaluate.tensorboard import curves, log_records
+from cilf.evaluate.tracking import track_records
 
 QUICK = [
     "run", "--learner", "iforest", "--set", "n_estimators=8", "--set", "max_samples=60",
@@ -41,7 +42,7 @@ def written(folder: Path) -> dict[str, list[tuple[int, float]]]:
 
 
 def test_a_value_that_is_undefined_is_no_point_of_a_curve() -> None:
-    drawn = curves(record(1, auroc=math.nan))
+    drawn = list_curves(record(1, auroc=math.nan))
     assert "scores/auroc" not in drawn
     assert "holdout/group_1" not in drawn
     assert (drawn["holdout/group_0"], drawn["scores/na"], drawn["counts/n_known"]) == (0.5, 0.25, 3)
@@ -50,10 +51,10 @@ def test_a_value_that_is_undefined_is_no_point_of_a_curve() -> None:
 def test_every_record_is_a_point_of_each_curve(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard", reason="the extra 'tensorboard' is not installed")
     records = [record(1, auroc=0.5), record(2, auroc=0.75)]
-    assert list(log_records(records, tmp_path / "log")) == records
-    found = written(tmp_path / "log")
+    assert list(track_records(records, RunFolder(tmp_path), ["tensorboard"])) == records
+    found = written(tmp_path / "tensorboard")
     assert found["scores/auroc"] == [(1, 0.5), (2, 0.75)]
-    assert set(found) == set(curves(records[0]))
+    assert set(found) == set(list_curves(records[0]))
 
 
 def test_run_logs_when_told_and_a_resumed_run_logs_each_window_once(run: Any) -> None:

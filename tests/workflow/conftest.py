@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-import csv
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cilf import workflow
+from cilf.workflow import Findings
 
 from ..points import write_points
+from .exported import write_named
+from .tables import Change, edit_table
 
 pytest.importorskip("pyarrow")
-
-
-Change = Callable[[dict[str, str]], None]
-
-
-def edit_table(table: Path, change: Change) -> None:
-    """Change the rows of a CSV file in place."""
-    with table.open(newline="", encoding="utf-8-sig") as file:
-        reader = csv.DictReader(file)
-        rows, columns = list(reader), list(reader.fieldnames or ())
-    for row in rows:
-        change(row)
-    with table.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, columns)
-        writer.writeheader()
-        writer.writerows(rows)
 
 
 def class_of(identity: str) -> str:
@@ -94,3 +81,29 @@ def named_points(points: Path) -> Path:
     """The same, with the right names in clusters.csv."""
     name_clusters(points / "found")
     return points
+
+
+@pytest.fixture(scope="session")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Findings:
+    """Findings of grey pictures; two of them lie as files in the folder of the data."""
+    from PIL import Image
+
+    folder = tmp_path_factory.mktemp("pictures")
+    X = np.random.default_rng(1).integers(0, 255, (12, 6, 5), dtype=np.uint8)
+    for name in ("+3.png", "sub/pic 5.png"):
+        path = folder / "data" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.full((40, 30), 99, dtype=np.uint8)).save(path)
+    return write_named(folder / "found", X, str(folder / "data"))
+
+
+@pytest.fixture(scope="session")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Findings:
+    X = np.array([f"text {i}\nof several <lines>" for i in range(12)], dtype=object)
+    return write_named(tmp_path_factory.mktemp("texts") / "found", X)
+
+
+@pytest.fixture(scope="session")
+def numbers(tmp_path_factory: pytest.TempPathFactory) -> Findings:
+    X = np.random.default_rng(2).normal(size=(12, 4)).astype(np.float32)
+    return write_named(tmp_path_factory.mktemp("numbers") / "found", X)

@@ -214,7 +214,7 @@ def test_killed_at_any_moment_the_model_is_the_old_or_the_new_one(named_points: 
     model = ModelFolder.open("model")
     model.rollback()
     assert names(Path("model/versions")) == ["0001", "0002"]
-    assert names(Path("model")) == ["current", "lock", "log.jsonl", "versions"]
+    assert names(Path("model")) == ["README.md", "current", "lock", "log.jsonl", "versions"]
 
 
 def test_a_fit_that_was_killed_leaves_room_for_the_next(points: Path) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -106,20 +106,20 @@ class Bench:
             bench._read_state(state)
         return bench
 
-    def run(self, engine: Engine, *, tensorboard: bool = False) -> Iterator[Event]:
+    def run(self, engine: Engine, *, trackers: Sequence[str] = ()) -> Iterator[Event]:
         """Run what is not done yet; the states follow each event before it is yielded."""
         engine.check()
         self._write_index()
-        jobs = [self._job(state, tensorboard) for state in self.with_status("waiting")]
+        jobs = [self._job(state, trackers) for state in self.with_status("waiting")]
         with closing(engine.run(jobs)) as events:
             for event in events:
                 self._apply(event)
                 yield event
 
-    def _job(self, state: State, tensorboard: bool) -> Job:
+    def _job(self, state: State, trackers: Sequence[str]) -> Job:
         out, cell = self.out.absolute(), state.cell
         folder, lock = out / CELLS / cell.folder, out / LOCKS / cell.folder
-        return Job(cell.config, cell.key, folder, lock, tensorboard)
+        return Job(cell.config, cell.key, folder, lock, tuple(trackers))
 
     def with_status(self, status: Status) -> list[State]:
         """The cells with this status."""

@@ -16,7 +16,7 @@ from cilf.benchmark.grid import cell_key
 from cilf.core.files import make_folder
 from cilf.errors import BadConfig, CilfError
 from cilf.evaluate.records import RunFolder
-from cilf.evaluate.tensorboard import log_records
+from cilf.evaluate.tracking import track_records
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Job:
     key: str
     folder: Path
     lock: Path  # held by the worker that runs the cell
-    tensorboard: bool = False
+    trackers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def _run_to_end(job: Job, folder: RunFolder) -> str | None:
     try:
         _require_unchanged(job)
         records = run_cell(job.config, folder.path, resume=True)
-        for _ in log_records(records, folder.tensorboard) if job.tensorboard else records:
+        for _ in track_records(records, folder, job.trackers):
             pass
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a learner may raise
         folder.error.write_text(traceback.format_exc(), encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +19,8 @@ from cilf.cli.options import (
     Jobs,
     Json,
     TensorBoard,
+    Trackers,
+    name_trackers,
 )
 
 if TYPE_CHECKING:
@@ -34,6 +37,7 @@ def bench(
     engine: EngineName = "local",
     address: Address = None,
     gpu_share: GpuShare = None,
+    track: Trackers = None,
     tensorboard: TensorBoard = False,
     dry_run: DryRun = False,
     as_json: Json = False,
@@ -42,23 +46,21 @@ def bench(
     from cilf.benchmark.bench import Bench
     from cilf.benchmark.engines import make_engine
     from cilf.benchmark.grid import read_grid
-    from cilf.evaluate.tensorboard import require_tensorboard
 
     runner = make_engine(engine, jobs, address=address, gpu_share=gpu_share)
     runner.check()
-    if tensorboard:
-        require_tensorboard()
+    trackers = name_trackers(track, tensorboard)
     opened = Bench.open(read_grid(grid), out or Path("runs") / grid.stem)
     if dry_run:
         show_work(opened, runner, as_json)
         return
-    run_bench(opened, runner, tensorboard=tensorboard)
+    run_bench(opened, runner, trackers=trackers)
     _show_results(opened, grid, as_json)
     if opened.count("failed"):
         raise typer.Exit(FAILED)
 
 
-def run_bench(bench: Bench, engine: Engine, *, tensorboard: bool = False) -> None:
+def run_bench(bench: Bench, engine: Engine, *, trackers: Sequence[str] = ()) -> None:
     """Run the cells that are not done yet, and show the progress."""
     from cilf.cli.bench_display import announce_bench, follow_bench
 
@@ -66,7 +68,7 @@ def run_bench(bench: Bench, engine: Engine, *, tensorboard: bool = False) -> Non
         bench.forecast()
         announce_bench(bench, engine)
         with follow_bench(bench, engine) as display:
-            for _ in display.follow(bench.run(engine, tensorboard=tensorboard)):
+            for _ in display.follow(bench.run(engine, trackers=trackers)):
                 pass
     except KeyboardInterrupt:
         done = f"{bench.count('done')} of {len(bench.states)} cells are done"

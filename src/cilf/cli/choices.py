@@ -17,6 +17,8 @@ TABLES = {
     "scales": ("cilf.benchmark.scales", "SCALES"),
     "engines": ("cilf.benchmark.engines", "ENGINES"),
     "formats": ("cilf.workflow.model_export", "FORMATS"),
+    "label_formats": ("cilf.workflow.formats", "FORMATS"),
+    "trackers": ("cilf.evaluate.tracking", "TRACKERS"),
     "items": ("cilf.benchmark.paper.items", "ITEMS"),
 }
 

@@ -14,8 +14,16 @@ from cilf.errors import BadConfig
 DONE, FAILED, REFUSED, INTERRUPTED = 0, 1, 2, 130  # exit codes
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")]
+Trackers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--track",
+        metavar="NAME",
+        help="Also log the records for a tracker. One of: {trackers}. Repeatable.",
+    ),
+]
 TensorBoard = Annotated[
-    bool, typer.Option("--tensorboard", help="Also write the records for TensorBoard.")
+    bool, typer.Option("--tensorboard", help="The same as --track tensorboard.")
 ]
 ON_RAY = "Engine ray"
 Jobs = Annotated[
@@ -110,6 +118,16 @@ TestShare = Annotated[
     float | None,
     typer.Option("--test-share", help="Share of each class for the test.", rich_help_panel=OWN),
 ]
+
+
+def name_trackers(track: list[str] | None, tensorboard: bool) -> tuple[str, ...]:
+    """The trackers that were asked for, each of which must be there."""
+    names = tuple(dict.fromkeys([*(track or ()), *(["tensorboard"] if tensorboard else [])]))
+    if names:
+        from cilf.evaluate.tracking import require_trackers
+
+        require_trackers(names)
+    return names
 
 
 def select_given(**options: object) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +21,8 @@ from cilf.cli.options import (
     SkipBad,
     TensorBoard,
     TestShare,
+    Trackers,
+    name_trackers,
     require_outside,
     select_given,
 )
@@ -113,6 +116,7 @@ def run(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the run in the folder.")
     ] = False,
+    track: Trackers = None,
     tensorboard: TensorBoard = False,
     as_json: Json = False,
 ) -> None:
@@ -122,6 +126,7 @@ def run(
 
     if resume and overwrite:
         raise BadConfig("--resume continues a run and --overwrite replaces it: give one of them.")
+    trackers = name_trackers(track, tensorboard)
     parameters, stream = parse_changes(changes or ())
     config = RunConfig.of(
         learner=learner,
@@ -148,7 +153,7 @@ def run(
         folder,
         resume=resume,
         overwrite=overwrite,
-        tensorboard=tensorboard,
+        trackers=trackers,
         as_json=as_json,
         hint=hint,
     )
@@ -194,21 +199,18 @@ def _run(
     *,
     resume: bool = False,
     overwrite: bool = False,
-    tensorboard: bool = False,
+    trackers: Sequence[str] = (),
     as_json: bool = False,
     hint: str,
 ) -> None:
     from cilf.benchmark import Cell
     from cilf.evaluate import RunFolder
-    from cilf.evaluate.tensorboard import log_records, require_tensorboard
+    from cilf.evaluate.tracking import track_records
 
-    if tensorboard:
-        require_tensorboard()
     with terminal.show_progress():
         cell = Cell.build(config)
     records = cell.run(out, resume=resume, overwrite=overwrite)
-    if tensorboard:
-        records = log_records(records, RunFolder(out).tensorboard)
+    records = track_records(records, RunFolder(out), trackers)
     terminal.print_message(
         f"{config.learner} on {config.data}: {len(cell.stream.plan.initial)} initial "
         f"classes, {len(cell.stream)} windows"

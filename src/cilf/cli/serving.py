@@ -16,24 +16,55 @@ from cilf.cli.choices import CommandWithChoices
 from cilf.cli.options import Encoders, Json
 from cilf.cli.server_options import Host, Port, Token, TokenFile, read_token
 from cilf.cli.workflow import Model
+from cilf.errors import BadInput
 
 KILO = 1000
+MODEL_FILE, EXPORT_OUT = "model.onnx", "runs/export"
 
 app = typer.Typer()
 
 
 @app.command(cls=CommandWithChoices)
 def export(
-    model: Model,
-    to: Annotated[str, typer.Option(help="The format. One of: {formats}.")] = "onnx",
-    out: Annotated[Path, typer.Option(help="The file.")] = Path("model.onnx"),
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file.")] = False,
+    source: Annotated[
+        Path,
+        typer.Argument(metavar="MODEL|FINDINGS", help="A model folder, or a findings folder."),
+    ],
+    to: Annotated[
+        str | None,
+        typer.Option(
+            help="The format. Of a model: {formats} (default). Of findings: {label_formats} "
+            "(default: csv)."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="The file of a model (default: model.onnx), or the folder of findings (default: "
+            "runs/export)."
+        ),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
     encoder: Encoders = None,
     as_json: Json = False,
 ) -> None:
-    """Export a model to one file that runs without this package."""
-    from cilf import workflow
+    """Export a model to one file, or findings and their labels to a format of another program."""
+    from cilf.workflow import Findings
 
+    if Findings(source).exists():
+        _export_findings(source, out or Path(EXPORT_OUT), to or "csv", overwrite, as_json)
+    else:
+        _export_model(source, out or Path(MODEL_FILE), to or "onnx", overwrite, as_json)
+
+
+def _export_model(model: Path, out: Path, to: str, overwrite: bool, as_json: bool) -> None:
+    from cilf import workflow
+    from cilf.workflow.formats import FORMATS
+
+    if to in FORMATS:
+        raise BadInput(
+            f"{model} holds no findings, which --to {to} is for: name a findings folder."
+        )
     exported = workflow.export(model, out, to=to, overwrite=overwrite)
     if as_json:
         terminal.print_json(
@@ -49,6 +80,30 @@ def export(
     terminal.print_line(
         f"{out}: {len(exported.classes)} classes, {exported.size / KILO**2:.1f} MB; a batch gives "
         f"{', '.join(exported.outputs)}"
+    )
+
+
+def _export_findings(findings: Path, out: Path, to: str, overwrite: bool, as_json: bool) -> None:
+    from cilf import workflow
+    from cilf.workflow.formats import FORMATS
+    from cilf.workflow.model_export import FORMATS as OF_MODELS
+
+    if to in OF_MODELS:
+        raise BadInput(f"{findings} holds findings, and --to {to} is for models: name a model.")
+    exported = workflow.export_findings(findings, out, to=to, overwrite=overwrite)
+    if as_json:
+        terminal.print_json(
+            {
+                "out": str(out),
+                "format": to,
+                "n_instances": exported.n_instances,
+                "n_labels": len(exported.labels),
+            }
+        )
+        return
+    terminal.print_line(
+        f"{out}: {exported.n_instances} instances as {FORMATS[to].title}, "
+        f"{len(exported.labels)} of them labelled"
     )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cilf.cli import terminal
+from cilf.cli.choices import CommandWithChoices
 from cilf.cli.options import (
     ContentColumn,
     Encoders,
@@ -190,20 +191,28 @@ def merge_clusters(
     _show_edited(workflow.merge_clusters(findings, clusters), as_json)
 
 
-@app.command()
+@app.command(cls=CommandWithChoices)
 def update(
     model: Model,
     labels: Annotated[
         Path,
         typer.Argument(
             metavar="LABELS",
-            help="A findings folder with names in its tables, or a table with the columns "
-            "identity and label.",
+            help="A findings folder with names in its tables, a table with the columns identity "
+            "and label, or labels in a format of 'cilf export'.",
         ),
     ],
     findings: Annotated[
         Path | None,
-        typer.Option(help="The findings folder that a table elsewhere is about."),
+        typer.Option(help="The findings folder that labels elsewhere are about."),
+    ] = None,
+    format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="The format of the labels (default: recognised). One of: {label_formats}.",
+        ),
     ] = None,
     tolerance: Annotated[
         float | None,
@@ -227,7 +236,7 @@ def update(
     workflow.ModelFolder.open(model)
     try:
         with terminal.show_progress():
-            about, named = workflow.read_labels(labels, findings)
+            about, named = workflow.read_labels(labels, findings, format=format)
             updated = workflow.update(
                 model, about, named, source=labels, force=force, note=note, **options
             )
@@ -277,11 +286,18 @@ def model(
         bool,
         typer.Option("--verify", help="Compare every file of every version with its checksum."),
     ] = False,
+    card: Annotated[
+        bool, typer.Option("--card", help="Write the model card (README.md) anew.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show the classes of a model and the history of its versions."""
     from cilf import workflow
 
+    if card:
+        folder = workflow.ModelFolder.open(model)
+        with folder.lock():
+            folder.write_card()
     checked = workflow.ModelFolder.open(model).verify() if verify else None
     about = workflow.describe(model)
     if as_json:

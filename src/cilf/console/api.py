@@ -44,8 +44,8 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     413: {"model": bodies.Problem, "description": "The content is too large."},
     503: {"model": bodies.Problem, "description": "The store failed; the line says why."},
 }
-MEDIA = {"csv": "text/csv", "jsonl": "application/jsonl", "label-studio": "application/json"}
-SUFFIXES = {"csv": "csv", "jsonl": "jsonl", "label-studio": "json"}
+MEDIA = {name: format.media_type for name, format in import_export.OFFERED.items()}
+SUFFIXES = {name: format.suffix for name, format in import_export.OFFERED.items()}
 LARGEST = bodies.LARGEST
 ANY_FILE = {
     "required": True,
@@ -352,7 +352,7 @@ def _add_history(api: APIRouter, console: Console) -> None:
     def export_audit(format: bodies.AuditFormat = "csv", raw: Raw = False) -> Response:
         """Export the audit log: who did what, when, and from which address."""
         content = audit.write_audit(console.store.audit(), format, raw)
-        headers = {"Content-Disposition": f'attachment; filename="audit.{SUFFIXES[format]}"'}
+        headers = {"Content-Disposition": f'attachment; filename="audit{SUFFIXES[format]}"'}
         return Response(content, media_type=MEDIA[format], headers=headers)
 
     @api.get("/stream", tags=["view"])
@@ -442,12 +442,12 @@ def _add_labels(api: APIRouter, console: Console) -> None:
     def export_labels(
         window: Window, request: Request, format: bodies.Format = "csv", raw: Raw = False
     ) -> Response:
-        """Export labels as CSV, as JSON lines, or as Label Studio tasks."""
+        """Export labels in one of the formats whose pictures may be addresses."""
         pictures = str(request.url_for("list_windows")) + f"/{window}/thumbs"
         rows = window_view.list_labels(console, window, pictures)
         version = f"version {console.window(window).facts['version']}"
         content = import_export.write_labels(rows, format, version, raw)
-        attachment = f'attachment; filename="window-{window}.{SUFFIXES[format]}"'
+        attachment = f'attachment; filename="window-{window}{SUFFIXES[format]}"'
         headers = {"Content-Disposition": attachment}
         return Response(content, media_type=MEDIA[format], headers=headers)
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
+from cilf.console.import_export import OFFERED
 from cilf.console.member_order import FILTERS, SORTS
 from cilf.console.state import KNOWN
 from cilf.query import STRATEGIES
@@ -43,7 +44,7 @@ Strategy = _key_of(STRATEGIES)
 Sort = _key_of(SORTS)
 Only = _key_of(FILTERS)
 AuditFormat = Literal["csv", "jsonl"]
-Format = Literal["csv", "jsonl", "label-studio"]
+Format = _key_of(OFFERED)
 
 
 class Body(BaseModel):

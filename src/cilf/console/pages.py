@@ -16,6 +16,7 @@ from cilf.console import class_edits, guide, overview, updates, window_view
 from cilf.console.bodies import LARGEST, Only, Sort, Strategy, Text
 from cilf.console.classes import Classes
 from cilf.console.guard import LOGIN, Access, address_of
+from cilf.console.import_export import OFFERED
 from cilf.console.member_order import FILTERS, SORTS
 from cilf.console.service import Console
 from cilf.console.store import DONE, FAILED, PENDING, QUEUED, RUNNING, UNDONE, Job
@@ -91,6 +92,7 @@ class _Renderer:
             lstrip_blocks=True,
         )
         self.templates.globals["version"] = cilf.__version__
+        self.templates.globals["label_formats"] = OFFERED
         self.templates.filters["colour"] = lambda number: (number - 1) % N_COLOURS
         self.templates.filters["percent"] = _format_percent
         self.templates.filters["bounds"] = _format_bounds

@@ -12,7 +12,6 @@ import numpy as np
 from cilf.console.classes import Classes
 from cilf.console.detections import find_start
 from cilf.console.gallery import TEXTS, Exemplars, Gallery, choose_exemplars
-from cilf.console.import_export import LabelRow
 from cilf.console.member_order import EVERYTHING, FILTERS, SORTS, TYPICAL, MemberView
 from cilf.console.service import Console, NotFound, OpenWindow
 from cilf.console.similarity import find_similar
@@ -21,6 +20,7 @@ from cilf.console.verbs import describe_event
 from cilf.core import Detection
 from cilf.core.types import Ints
 from cilf.query.strategies import choose_queries
+from cilf.workflow.formats import LabelRow
 
 SEED = 0
 

@@ -103,6 +103,8 @@ def _shorten(value: Any) -> str:
 
 
 def _to_numbers(X: Any, name: str) -> Array:
+    if type(X).__module__.startswith("scipy.sparse"):  # numpy makes a single object of it
+        raise BadInput(f"{name} is sparse: give a dense array, such as {name}.toarray().")
     if np.ma.is_masked(X):
         raise BadInput(f"{name} has masked values: fill them, or leave those instances out.")
     try:
@@ -122,8 +124,8 @@ def _to_numbers(X: Any, name: str) -> Array:
     if not np.isfinite(floats).all():
         first = tuple(int(i) for i in np.argwhere(~np.isfinite(floats))[0])
         raise BadInput(
-            f"{name} holds {array[first]} at index {first}: remove or fill such values first "
-            "(every value must be finite in float32)."
+            f"{name} holds {array[first]} at index {first}: remove or fill NaN and infinite "
+            "values first (every value must be finite in float32)."
         )
     return floats
 
@@ -179,6 +181,10 @@ def _check_label(value: Any, name: str) -> None:
     empty = isinstance(value, str) and not value.strip()
     if value is None or empty or (isinstance(value, float) and math.isnan(value)):
         raise BadInput(f"{name} is missing ({value!r}): leave that instance out.")
+    if isinstance(value, float) and not value.is_integer():
+        raise BadInput(
+            f"{name} is {value!r}, of a continuous target (float): labels are ints or strings."
+        )
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise BadInput(f"{name} is {value!r} ({type(value).__name__}): labels are ints or strings.")
     if isinstance(value, str) and value.endswith("\0"):  # numpy would drop the end of such a name

@@ -8,7 +8,8 @@
     windows/NNN.npz     the ``Snapshot`` of window NNN, for plots
     checkpoint/NNN/     the learner after NNN finished windows, for --resume
     report.html         made from the files above
-    tensorboard/        curves of the records, with --tensorboard
+    tensorboard/        curves of the records, with --track tensorboard
+    mlruns/             the same for MLflow, with --track mlflow and no MLFLOW_TRACKING_URI
     log.txt, error.txt  output and traceback of a run of a benchmark
     lock                held by the command that writes to the folder
 """
@@ -189,6 +190,10 @@ class RunFolder:
         return self.path / "tensorboard"
 
     @property
+    def mlflow(self) -> Path:
+        return self.path / "mlruns"
+
+    @property
     def log(self) -> Path:
         return self.path / "log.txt"
 
@@ -277,7 +282,7 @@ class RunFolder:
 
         run.json is removed last, so that an interrupted call can be repeated.
         """
-        for folder in (self.checkpoint, self.tensorboard, self.path / "windows"):
+        for folder in (self.checkpoint, self.tensorboard, self.mlflow, self.path / "windows"):
             if folder.exists():
                 shutil.rmtree(folder)
         for name in (*REPORTS, "run.json"):

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import shutil
-from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 from cilf.core import WindowRecord
 from cilf.core.extras import optional
-from cilf.evaluate.metric_table import METRICS
+from cilf.evaluate.curves import list_curves
+from cilf.evaluate.records import RunFolder
 
 PURPOSE = "a TensorBoard log"
-COUNTS = (
-    "n_known", "n_novel_true", "n_novel_planned", "n_novel_found", "n_queried", "n_propagated",
-)  # fmt: skip
-SECONDS = ("seconds_detect", "seconds_update")
 
 
 def require_tensorboard() -> None:
@@ -24,35 +18,24 @@ def require_tensorboard() -> None:
     optional("tensorboard", extra="tensorboard", purpose=PURPOSE)
 
 
-def log_records(records: Iterable[WindowRecord], folder: str | Path) -> Iterator[WindowRecord]:
-    """Yield the same records and write each to a log in this folder.
+class TensorBoardLog:
+    """A log in the folder of a run.
 
-    The log is made anew, since a resumed run gives its finished records once more.
+    It is made anew, since a resumed run gives its finished records once more.
     """
-    require_tensorboard()
-    module = optional("torch.utils.tensorboard", extra="tensorboard", purpose=PURPOSE)
-    return _write(records, Path(folder), module.SummaryWriter)
 
+    def __init__(self, folder: RunFolder) -> None:
+        module: Any = optional("torch.utils.tensorboard", extra="tensorboard", purpose=PURPOSE)
+        if folder.tensorboard.exists():
+            shutil.rmtree(folder.tensorboard)
+        self._writer = module.SummaryWriter(str(folder.tensorboard))
 
-def _write(
-    records: Iterable[WindowRecord], folder: Path, writer_class: Any
-) -> Iterator[WindowRecord]:
-    if folder.exists():
-        shutil.rmtree(folder)
-    with writer_class(str(folder)) as writer:
-        for record in records:
-            for tag, value in curves(record).items():
-                writer.add_scalar(tag, value, global_step=record.window)
-            writer.flush()
-            yield record
+    def add(self, record: WindowRecord) -> None:
+        """Write a point of each curve."""
+        for tag, value in list_curves(record).items():
+            self._writer.add_scalar(tag, value, global_step=record.window)
+        self._writer.flush()
 
-
-def curves(record: WindowRecord) -> dict[str, float]:
-    """The names of the curves of a record, and the values that are defined."""
-    values = {f"scores/{name}": record.metric(name) for name, m in METRICS.items() if m.of_window}
-    values |= {f"counts/{name}": getattr(record, name) for name in COUNTS}
-    values |= {f"seconds/{name}": getattr(record, name) for name in SECONDS}
-    values |= {f"holdout/group_{group}": value for group, value in record.holdout_accuracy.items()}
-    return {
-        name: value for name, value in values.items() if value is not None and not math.isnan(value)
-    }
+    def close(self, *, is_whole: bool) -> None:
+        """Close the log, whether or not the run is whole."""
+        self._writer.close()

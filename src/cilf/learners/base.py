@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from cilf.core import Detection, Label, parameters, validation
 from cilf.core.near_duplicates import group_near_duplicates, join_groups
 from cilf.core.parameters import Part
 from cilf.core.types import Array, Bools, Floats, Ints
-from cilf.errors import BadInput, NotFitted
+from cilf.errors import BadInput
 from cilf.learners import persistence
 from cilf.learners.portable import Portable, PortableModule
 from cilf.learners.shared_training import State, learn_in_ranks
@@ -39,6 +39,9 @@ from cilf.nn.pretrained import (
 from cilf.nn.ranks import current_group
 from cilf.nn.readouts import find_scale
 from cilf.nn.training import Training
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 Arrays = dict[str, Array]
 BLOCK = 4096  # instances that are predicted at once
@@ -565,6 +568,27 @@ class Learner(ABC):
             setattr(self, name, value)
         return self
 
+    def __sklearn_tags__(self) -> Tags:
+        """What scikit-learn asks an estimator: a classifier of texts, rows of numbers or images."""
+        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="classifier",
+            target_tags=TargetTags(required=True),
+            classifier_tags=ClassifierTags(),
+            input_tags=InputTags(two_d_array=self.takes_vectors, three_d_array=True, string=True),
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_classes")
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of features of an instance, for rows of numbers."""
+        if len(self.instance_shape) != 1:
+            raise AttributeError(f"{type(self).__name__} was fitted on images or texts.")
+        return self.instance_shape[0]
+
     def __repr__(self) -> str:
         return parameters.describe(self)
 
@@ -572,8 +596,12 @@ class Learner(ABC):
 
     def _require_fitted(self) -> None:
         if not hasattr(self, "_classes"):
+            from cilf.learners.not_fitted import NotFittedLearner
+
             name = type(self).__name__
-            raise NotFitted(f"this {name} is not fitted yet: call fit(X, y), or cilf.load(folder).")
+            raise NotFittedLearner(
+                f"this {name} is not fitted yet: call fit(X, y), or cilf.load(folder)."
+            )
 
     def _check_instances(self, X: Any) -> Array:
         self._require_fitted()

@@ -2,7 +2,8 @@
 
 ``fit`` makes a model folder. ``detect`` finds what is novel in new data and writes findings, in
 which a person names clusters, which ``split_cluster`` and ``merge_clusters`` change. ``update``
-learns these names. ``predict`` uses the model. ``rename``, ``merge`` and ``forget`` edit its
+learns these names. ``export_findings`` takes them to other programs, and ``read_labels`` reads
+what these wrote. ``predict`` uses the model. ``rename``, ``merge`` and ``forget`` edit its
 classes, ``rebuild`` makes it anew from its labels. A model keeps every version
 (:class:`ModelFolder`), findings keep the instances (:class:`Findings`).
 """
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from cilf.workflow.cluster_edit import merge_clusters, split_cluster
     from cilf.workflow.detection import detect
     from cilf.workflow.findings import Findings
+    from cilf.workflow.findings_export import ExportedFindings, export_findings
     from cilf.workflow.labels import read_labels
     from cilf.workflow.model_export import Exported, export
     from cilf.workflow.model_fit import FitResult, fit
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Event",
     "Exported",
+    "ExportedFindings",
     "Findings",
     "FitResult",
     "ModelFolder",
@@ -41,6 +44,7 @@ __all__ = [
     "describe",
     "detect",
     "export",
+    "export_findings",
     "fit",
     "forget",
     "load_model",
@@ -60,6 +64,7 @@ __getattr__ = lazy_attributes(
     {
         "Event": "model_log",
         "Exported": "model_export",
+        "ExportedFindings": "findings_export",
         "Findings": "findings",
         "FitResult": "model_fit",
         "ModelFolder": "versions",
@@ -72,6 +77,7 @@ __getattr__ = lazy_attributes(
         "describe": "model_summary",
         "detect": "detection",
         "export": "model_export",
+        "export_findings": "findings_export",
         "fit": "model_fit",
         "forget": "class_edits",
         "load_model": "versions",

@@ -135,7 +135,7 @@ def _write_pictures(
     make_folder(folder / PICTURES)
     rows = [row for members in shown for row in np.sort(members).tolist()]
     paths: dict[int, str] = {}
-    scale = None if X.dtype == np.uint8 else (float(X.min()), float(X.max()))
+    scale = find_scale(X)
     with refuse_bombs():
         for done, row in enumerate(rows, start=1):
             paths[row] = _find_picture(folder, row) or _write_picture(
@@ -153,10 +153,10 @@ def _find_picture(folder: Path, row: int) -> str | None:
 def _write_picture(
     folder: Path, row: int, original: Array | None, x: Array, scale: tuple[float, float] | None
 ) -> str:
-    picture = original if original is not None else _to_picture(x, scale)
+    picture = original if original is not None else make_picture(x, scale)
     suffix = "png" if max(picture.shape[:2]) <= SMALL_SIDE else "jpg"
     name = f"{PICTURES}/{row:06d}.{suffix}"
-    (folder / name).write_bytes(_encode(picture, suffix))
+    (folder / name).write_bytes(encode_picture(picture, suffix))
     return name
 
 
@@ -174,7 +174,12 @@ def _read_original(folder: Path | None, identity: str) -> Array | None:
     return None if isinstance(pixels, Unreadable) else pixels
 
 
-def _to_picture(x: Array, scale: tuple[float, float] | None) -> Array:
+def find_scale(X: Array) -> tuple[float, float] | None:
+    """The range of pixels that are numbers; None if they are bytes."""
+    return None if X.dtype == np.uint8 else (float(X.min()), float(X.max()))
+
+
+def make_picture(x: Array, scale: tuple[float, float] | None) -> Array:
     """An instance as the model sees it; numbers are scaled by the range of all instances."""
     if scale is not None:
         low, high = scale
@@ -182,7 +187,8 @@ def _to_picture(x: Array, scale: tuple[float, float] | None) -> Array:
     return np.asarray(thumbnails(x[None], largest=LARGEST_SIDE)[0])
 
 
-def _encode(picture: Array, suffix: str) -> bytes:
+def encode_picture(picture: Array, suffix: str) -> bytes:
+    """A picture as a file of this suffix."""
     image: Any = optional("PIL.Image", extra="report", purpose="pictures of findings")
     content = io.BytesIO()
     plain = image.fromarray(np.ascontiguousarray(picture))

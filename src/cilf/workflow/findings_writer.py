@@ -211,7 +211,7 @@ def _fill(
         data = str(head.get("data", ""))
         write_page(
             folder, name, data, content.X, assignments, columns=content.columns,
-            known=content.known, names=written.clusters, originals=_find_originals(data),
+            known=content.known, names=written.clusters, originals=find_originals(data),
         )  # fmt: skip
     write_file(folder / KEPT, lambda file: _pack(content, file))
     with (folder / KEPT).open("rb") as file:
@@ -229,7 +229,7 @@ def _fill(
     replace_file(folder / HEAD, json.dumps(head, indent=1).encode())
 
 
-def _find_originals(data: str) -> Path | None:
+def find_originals(data: str) -> Path | None:
     """The folder in which images have their identities as paths; None if the data are elsewhere."""
     path = Path(data).expanduser()
     folder = path if path.is_dir() else path.parent

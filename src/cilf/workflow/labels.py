@@ -5,22 +5,28 @@
 - In ``clusters.csv``, the column ``name`` holds the label of all members of a cluster. The name of
   an instance takes precedence over the name of its cluster.
 - In any other table, the columns ``identity`` and ``label`` count.
+- A file or folder in another format of ``FORMATS`` is one that an export wrote, or another program
+  after it.
 - The name ``-`` leaves out an instance or a cluster.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from cilf.core.documents import digest
 from cilf.core.files import describe_missing
 from cilf.core.names import check_name, normalize_name
 from cilf.core.notices import warn_once
 from cilf.data.spreadsheets import Row, Sheet, read_sheet
 from cilf.errors import BadInput
 from cilf.workflow.findings import CLUSTERS, HEAD, ROWS, Assignments, Findings
+from cilf.workflow.formats import FORMATS, Entry, find_format
+from cilf.workflow.formats.tables import CSV
 
 LEFT_OUT = "-"
 MOST_LISTED = 3
@@ -29,13 +35,15 @@ Names = dict[int, str]  # row of the findings, or number of a cluster from 0 -> 
 
 
 def read_labels(
-    source: str | Path, findings: str | Path | None = None
+    source: str | Path, findings: str | Path | None = None, *, format: str | None = None
 ) -> tuple[Findings, dict[str, str]]:
-    """Read the labels in a findings folder, or in a table about one.
+    """Read the labels in a findings folder, or in a file or folder about one.
 
     Args:
-        source: a findings folder or a table. The two tables of a folder count together.
-        findings: the folder that a table is about, if the table does not lie in it.
+        source: a findings folder, a table, or labels in a format of ``FORMATS``. The two tables of
+            a findings folder count together.
+        findings: the findings folder that the labels are about, if they do not lie in it.
+        format: the name of the format; found by the files if None.
 
     Returns:
         The findings, and the label of each labelled instance by its identity, as
@@ -43,22 +51,115 @@ def read_labels(
     """
     path = Path(source).expanduser()
     opened = Findings.open(_find_folder(path, findings))
-    found = opened.assignments
-    if path.is_dir():
-        rows, clusters = _read_instance_names(read_sheet(path / ROWS), found), {}
-        if (path / CLUSTERS).is_file():
-            clusters = read_cluster_names(read_sheet(path / CLUSTERS), found)
-    else:
-        rows, clusters = _read_names(read_sheet(path), found)
-    names = _name_members(clusters, found) | rows
-    ids = found.ids.tolist()
-    labels = {ids[row]: name for row, name in names.items() if name != LEFT_OUT}
+    labels = _read_source(path, opened, format)
     if not labels:
-        raise BadInput(
-            f"{path} names nothing: write names into the column 'name' of {CLUSTERS} (for all "
-            f"members of a cluster) or of {ROWS} (for single instances)."
-        )
+        raise BadInput(f"{path} names nothing: {_explain_naming(path)}.")
     return opened, labels
+
+
+def read_names(findings: Findings) -> dict[str, str]:
+    """The names that people wrote into the tables of findings, by the identity of the instance."""
+    found, clusters = findings.assignments, Names()
+    rows = _read_instance_names(read_sheet(findings.path / ROWS), found)
+    if (findings.path / CLUSTERS).is_file():
+        clusters = read_cluster_names(read_sheet(findings.path / CLUSTERS), found)
+    return _name_instances(rows, clusters, found)
+
+
+def _read_source(path: Path, opened: Findings, format: str | None) -> dict[str, str]:
+    if format is None and (path / HEAD).is_file():
+        return read_names(opened)
+    name = find_format(path, format)
+    if name is None and path.is_dir():
+        raise BadInput(
+            f"{path} holds no labels: name a findings folder, or a folder that 'cilf export' "
+            f"wrote. The formats are {', '.join(FORMATS)}."
+        )
+    if name is None or FORMATS[name] is CSV:
+        sheet = read_sheet(path / CSV.file if path.is_dir() else path)
+        return _name_instances(*_read_names(sheet, opened.assignments), opened.assignments)
+    rows = _match_entries(path, _read_entries(path, name), opened)
+    return _name_instances(rows, {}, opened.assignments)
+
+
+def _name_instances(
+    rows: Mapping[int, str], clusters: Mapping[int, str], found: Assignments
+) -> dict[str, str]:
+    """The name of each named instance by its identity; its own comes before that of its cluster."""
+    ids = found.ids.tolist()
+    names = _name_members(clusters, found) | dict(rows)
+    return {ids[row]: name for row, name in names.items() if name != LEFT_OUT}
+
+
+def _explain_naming(path: Path) -> str:
+    if path.is_dir() and not (path / HEAD).is_file():
+        return "label instances in the program that the export is for"
+    return (
+        f"write names into the column 'name' of {CLUSTERS} (for all members of a cluster) or of "
+        f"{ROWS} (for single instances)"
+    )
+
+
+# ----------------------------------------------------------------- other formats
+
+
+def name_picture(findings: Findings, row: int) -> str:
+    """The name of the file of an instance in an export, without its suffix."""
+    return f"{digest(findings.id.encode())[:8]}-{row:06d}"
+
+
+def _read_entries(path: Path, name: str) -> Iterable[Entry]:
+    format = FORMATS[name]
+    if path.is_dir() and format.read_folder is not None:
+        return list(format.read_folder(path))
+    file = path / format.file if path.is_dir() else path
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise BadInput(f"{file} cannot be read ({error.strerror}): check the path.") from error
+    try:
+        return list(format.parse(content))
+    except BadInput as error:
+        raise BadInput(f"{file} as {format.title}: {error}") from error
+
+
+def _match_entries(path: Path, entries: Iterable[Entry], findings: Findings) -> Names:
+    """The label of each row of the findings that entries are about."""
+    ids = findings.assignments.ids.tolist()
+    row_of = {identity: row for row, identity in enumerate(ids)}
+    names: Names = {}
+    for entry in entries:
+        row = row_of.get(entry.identity) if entry.identity else _find_row(entry.file, findings)
+        if row is None:
+            raise BadInput(
+                f"{path}, {entry.where}: the findings hold no {entry.identity or entry.file!r}: "
+                "name the findings it is from with --findings."
+            )
+        name = normalize_name(entry.label)
+        if not name:
+            continue
+        try:
+            check_name(name)
+        except BadInput as error:
+            raise BadInput(f"{path}, {entry.where}: {error}") from error
+        if names.setdefault(row, name) != name:
+            raise BadInput(
+                f"{path} gives {ids[row]!r} two names, {names[row]!r} and {name!r} "
+                f"({entry.where}): clear one."
+            )
+    return names
+
+
+def _find_row(file: str, findings: Findings) -> int | None:
+    """The row of a file that :func:`name_picture` named; None if it is of other findings."""
+    found = re.fullmatch(r"[0-9a-f]{8}-([0-9]{6,9})", Path(file).stem)
+    row = int(found[1]) if found else len(findings.assignments.ids)
+    if row >= len(findings.assignments.ids) or name_picture(findings, row) != Path(file).stem:
+        return None
+    return row
+
+
+# ----------------------------------------------------------------- tables
 
 
 def _find_folder(path: Path, findings: str | Path | None) -> Path:
@@ -66,12 +167,14 @@ def _find_folder(path: Path, findings: str | Path | None) -> Path:
         return Path(findings).expanduser()
     if not path.exists():
         raise BadInput(f"{describe_missing(path)}: name a findings folder, or a table of labels.")
-    folder = path if path.is_dir() else path.parent
-    if path.is_file() and not (folder / HEAD).is_file():
-        raise BadInput(
-            f"{path} does not lie in a findings folder: say with --findings which one it is about."
-        )
-    return folder
+    folder = path if (path / HEAD).is_file() else path.parent
+    if (folder / HEAD).is_file():
+        return folder
+    if path.is_dir() and find_format(path) is None:
+        return path  # refused as no findings
+    raise BadInput(
+        f"{path} does not lie in a findings folder: say with --findings which one it is about."
+    )
 
 
 def _read_names(sheet: Sheet, found: Assignments) -> tuple[Names, Names]:

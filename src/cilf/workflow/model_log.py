@@ -108,6 +108,20 @@ def describe_edits(about: Mapping[str, Any]) -> list[str]:
     return [*edits, *(f"{label} was forgotten" for label in about.get(FORGOTTEN, ()))]
 
 
+def find_first_versions(lineage: Sequence[Event]) -> dict[str, int]:
+    """The version that learned each class of a lineage first."""
+    since: dict[str, int] = {}
+    for event in lineage:
+        names = event.present_names
+        moved: dict[str, int] = {}
+        for label, version in since.items():
+            name = names.get(label, label)
+            moved[name] = min(version, moved.get(name, version))
+        since = moved | dict.fromkeys(event.about.get("new_classes", ()), event.version)
+        since = {label: version for label, version in since.items() if label not in event.forgotten}
+    return since
+
+
 class LogLine(Document):
     """The schema of a line."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cilf import learners
 from cilf.workflow.ledger import Ledger
-from cilf.workflow.model_log import FORGET, Event
+from cilf.workflow.model_log import FORGET, Event, find_first_versions
 from cilf.workflow.versions import ModelFolder
 
 if TYPE_CHECKING:
@@ -108,27 +108,13 @@ def _summarize_classes(
 ) -> list[KnownClass]:
     kept = learner.remembered()
     n_kept = Counter() if kept is None else Counter(kept.y.tolist())
-    n_labels, since = ledger.counts, _find_first_versions(lineage)
+    n_labels, since = ledger.counts, find_first_versions(lineage)
     return [
         KnownClass(
             label, since.get(label, lineage[0].version), n_labels.get(label, 0), n_kept[label]
         )
         for label in learner.classes_.tolist()
     ]
-
-
-def _find_first_versions(lineage: Sequence[Event]) -> dict[str, int]:
-    """The version that learned each class first."""
-    since: dict[str, int] = {}
-    for event in lineage:
-        names = event.present_names
-        moved: dict[str, int] = {}
-        for label, version in since.items():
-            name = names.get(label, label)
-            moved[name] = min(version, moved.get(name, version))
-        since = moved | dict.fromkeys(event.about.get("new_classes", ()), event.version)
-        since = {label: version for label, version in since.items() if label not in event.forgotten}
-    return since
 
 
 def _find_forgotten(folder: ModelFolder, lineage: Sequence[Event]) -> list[ForgottenClass]:

@@ -9,11 +9,13 @@
                         the digests of the files that it made
       versions/0001/    what ``learner.save`` wrote; labels.csv, the labels that it has learned
                         beyond those of its predecessor; instances.npz, the instances of an update
+      README.md         the model card, for people; see :mod:`cilf.workflow.model_card`
       lock              held by the command that changes the model
 
 A change writes the new version under a temporary name, renames it, adds a line to the log and then
 replaces ``current``. Each step is atomic, so a command that is killed leaves the model as it was or
-as it should be. A log line that ``current`` does not point to does not count.
+as it should be. A log line that ``current`` does not point to does not count. The model card
+follows; if a command is killed before, the next change brings it up to date.
 
 A file is compared with its digest when it is read, so that opening a model does not read the
 instances of all its versions. :meth:`ModelFolder.verify` reads everything.
@@ -43,6 +45,7 @@ from cilf.core.files import (
     replace_file,
 )
 from cilf.core.locks import hold_lock
+from cilf.core.notices import warn_once
 from cilf.core.types import Array
 from cilf.errors import BadInput
 from cilf.learners import load
@@ -58,6 +61,7 @@ from cilf.learners.persistence import (
 )
 from cilf.learners.persistence import read as read_learner
 from cilf.workflow.ledger import Answer, LabelledInstances, Ledger, parse_answers, unpack_instances
+from cilf.workflow.model_card import CARD, CardFacts, renew_card
 from cilf.workflow.model_log import (
     CORRECTED,
     FIT,
@@ -78,7 +82,9 @@ if TYPE_CHECKING:
 
 LOCK, LABELS, INSTANCES = "lock", "labels.csv", "instances.npz"
 SEALED = (HEAD, LABELS, INSTANCES)  # files of a version whose digests the log holds
-OURS = frozenset({CURRENT, VERSIONS, LOG, LOCK, CURRENT + PENDING, LOG + PENDING})
+OURS = frozenset(
+    {CURRENT, VERSIONS, LOG, LOCK, CARD, CURRENT + PENDING, LOG + PENDING, CARD + PENDING}
+)
 
 
 class ModelFolder:
@@ -321,7 +327,32 @@ class ModelFolder:
         with explain_write_errors(self.path):
             replace_file(self.path / LOG, content)
             replace_file(self.path / CURRENT, Pointer(f"{number:04d}", stated, head).format())
+        self.write_card()
         return entry
+
+    def write_card(self) -> None:
+        """Write the model card; what people wrote outside of its marks stays.
+
+        The model does not depend on the card: a card that cannot be written is a warning.
+        """
+        path = self.path / CARD
+        try:
+            before = read_content(path).decode() if path.exists() else ""
+            replace_file(path, renew_card(before, self._collect_facts()).encode())
+        except (BadInput, Damage, OSError, UnicodeDecodeError) as error:
+            warn_once(f"{path} is not brought up to date ({error}): 'cilf model --card' does it")
+
+    def _collect_facts(self) -> CardFacts:
+        number = self.current
+        head = read_head(self.version_path(number))
+        return CardFacts(
+            current=number,
+            lineage=self.lineage(number),
+            events=self.events(),
+            classes=[str(label) for label in head["classes"]],
+            n_labels=self.ledger(number).counts,
+            shape=tuple(head["instance_shape"]),
+        )
 
     def _digest_unsealed(self, events: list[Event]) -> dict[str, dict[str, str]]:
         """The digests of the files of all versions whose digests no event holds."""
