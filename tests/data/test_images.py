@@ -24,6 +24,7 @@ from cilf.data.images import (
     common_size,
     decode_dataset,
     decode_instances,
+    decoding_by,
 )
 from cilf.data.options import Options
 from cilf.errors import BadConfig, BadInput
@@ -117,6 +118,21 @@ def test_instances_are_all_images_without_labels(caplog: pytest.LogCaptureFixtur
         assert found.X[:, 0, 0].tolist() == [10, 20, 30, 40]
         assert found.ids.tolist() == ["0.png", "1.png", "2.png", "3.png"]
     assert said(caplog) == []
+
+
+def test_another_map_reads_headers_and_pixels() -> None:
+    images = pictures([image(level) for level in range(5)])
+    plain, used = decode_instances(images, Options()).X, []
+
+    def elsewhere(read: Any, encoded: Iterable[Encoded]) -> Iterable[Any]:
+        results = [read(one) for one in encoded]
+        used.append(len(results))
+        return results
+
+    with decoding_by(elsewhere):
+        X = decode_instances(images, Options(size=(6, 8))).X  # which is not in the cache
+    assert np.array_equal(X, plain)
+    assert used == [5, 5]
 
 
 def test_int_labels_stay_ints() -> None:

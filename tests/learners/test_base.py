@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from cilf.core import Detection
+from cilf.core import Detection, rows
 from cilf.errors import BadConfig, BadInput, CilfError, NotFitted
-from cilf.learners import LEARNERS, Learner, base, load, make
+from cilf.learners import LEARNERS, Learner, load, make
 from cilf.learners.cilf import CILF
 from cilf.learners.iforest import IForest
 from cilf.query import name_clusters
@@ -226,7 +226,7 @@ def test_many_instances_are_predicted_in_blocks(monkeypatch: pytest.MonkeyPatch)
     learner = CILF(epochs=2).fit(X, ["ant"] * 25 + ["bee"] * 25)
     labels, probabilities = learner.predict(X), learner.class_probabilities(X)
     sizes, predict = [], CILF._predict
-    monkeypatch.setattr(base, "BLOCK", 16)
+    monkeypatch.setattr(rows, "BLOCK", 16)
     monkeypatch.setattr(CILF, "_predict", lambda self, X: sizes.append(len(X)) or predict(self, X))
     assert np.array_equal(learner.predict(X), labels)
     assert np.allclose(learner.class_probabilities(X), probabilities, atol=1e-5)

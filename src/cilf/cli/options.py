@@ -50,6 +50,22 @@ GpuShare = Annotated[
         help="Share of a GPU for each cell; with 0.25 four cells share one.", rich_help_panel=ON_RAY
     ),
 ]
+RowEngineName = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        metavar="NAME",
+        help="Where instances are read, embedded and assigned: local, or ray (a cluster).",
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Number of blocks of instances at once (default: as many as the cluster has cores).",
+        rich_help_panel=ON_RAY,
+    ),
+]
 Scenario = Annotated[
     str,
     typer.Option(

@@ -13,13 +13,16 @@ import typer
 from cilf.cli import terminal
 from cilf.cli.choices import CommandWithChoices
 from cilf.cli.options import (
+    Address,
     ContentColumn,
     Encoders,
     ImageSize,
     Json,
     LabelColumn,
+    RowEngineName,
     SkipBad,
     TestShare,
+    Workers,
     require_outside,
     select_given,
 )
@@ -85,6 +88,9 @@ def fit(
     size: ImageSize = None,
     skip_bad: SkipBad = False,
     test_share: TestShare = None,
+    engine: RowEngineName = "local",
+    address: Address = None,
+    workers: Workers = None,
     again: Annotated[
         bool, typer.Option("--again", help="Add the next version if the folder holds a model.")
     ] = False,
@@ -108,6 +114,7 @@ def fit(
             ),
             again=again,
             note=note,
+            engine=workflow.EngineChoice(engine, address, workers),
         )
     if as_json:
         about = {"model": str(out), "accuracy": fitted.mean_accuracy}
@@ -146,6 +153,9 @@ def detect(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the findings in the folder.")
     ] = False,
+    engine: RowEngineName = "local",
+    address: Address = None,
+    workers: Workers = None,
     encoder: Encoders = None,
     as_json: Json = False,
 ) -> None:
@@ -157,6 +167,7 @@ def detect(
         findings = workflow.detect(
             model, data, out,
             n_novel=n_novel, column=column, skip_bad=skip_bad, seen=seen or (), overwrite=overwrite,
+            engine=workflow.EngineChoice(engine, address, workers),
         )  # fmt: skip
     if as_json:
         terminal.print_json(_findings_to_json(findings))
@@ -256,6 +267,9 @@ def predict(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the file if it is there already.")
     ] = False,
+    engine: RowEngineName = "local",
+    address: Address = None,
+    workers: Workers = None,
     encoder: Encoders = None,
     as_json: Json = False,
 ) -> None:
@@ -266,7 +280,10 @@ def predict(
         require_outside(Path(data), out)
         workflow.require_free(out, overwrite)
     with terminal.show_progress():
-        predicted = workflow.predict(model, data, column=column, skip_bad=skip_bad)
+        predicted = workflow.predict(
+            model, data, column=column, skip_bad=skip_bad,
+            engine=workflow.EngineChoice(engine, address, workers),
+        )  # fmt: skip
     if out is not None:
         predicted.write(out)
     if as_json:

@@ -6,7 +6,6 @@ sample, in the order of their keys. So the same instances in another order have 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +13,6 @@ import numpy as np
 from cilf.core.random import generator
 from cilf.core.types import Array, Ints
 
-BLOCK = 4096  # instances that are read at once
 WORD = 4  # bytes that are read as one number
 SPREAD = np.uint64(0x9E3779B97F4A7C15)  # an odd number whose multiples fill 64 bits evenly
 HALF = np.uint64(32)
@@ -27,20 +25,20 @@ class ContentSample(NamedTuple):
     twins: Ints  # (n,) place in ``rows`` of an equal instance, -1 if there is none
 
 
-def sample_by_content(X: Array, size: int, seed: int) -> ContentSample:
+def sample_by_content(keys: Array, size: int) -> ContentSample:
     """Draw ``size`` instances without replacement, each with the same probability.
 
-    Equal instances are drawn one by one, as unequal ones are.
+    ``keys`` are those that ``hash_rows`` gives. Equal instances are drawn one by one, as unequal
+    ones are.
 
     >>> X = np.arange(100.0).reshape(50, 2)
-    >>> sample = sample_by_content(X, 5, seed=0)
-    >>> again = sample_by_content(X[::-1], 5, seed=0)
+    >>> sample = sample_by_content(hash_rows(X, seed=0), 5)
+    >>> again = sample_by_content(hash_rows(X[::-1], seed=0), 5)
     >>> (X[sample.rows] == X[::-1][again.rows]).all()
     np.True_
     >>> int((sample.twins >= 0).sum())
     5
     """
-    keys = _hash_rows(X, generator(seed, "content sample"))
     rows = np.argsort(_mix(keys + _count_earlier(keys) * SPREAD), kind="stable")[:size]
     chosen, first = np.unique(keys[rows], return_index=True)
     place = np.minimum(np.searchsorted(chosen, keys), len(chosen) - 1)
@@ -68,17 +66,11 @@ def smallest_class_seen(n: int, size: int, least: int = 6) -> int:
     return low
 
 
-def _hash_rows(X: Array, rng: np.random.Generator) -> Array:
+def hash_rows(X: Array, seed: int) -> Array:
     """A random 64-bit number for the values of each instance; equal ones have the same."""
-    length = X[:1].nbytes
+    rng, length = generator(seed, "content sample"), X[:1].nbytes
     factors = rng.integers(0, 2**63, -(-length // WORD), dtype=np.uint64) * np.uint64(2) + SPREAD
-    hashed = [_mix(_read_words(block) @ (factors | np.uint64(1))) for block in _split(X)]
-    return np.concatenate(hashed)
-
-
-def _split(X: Array) -> Iterator[Array]:
-    for start in range(0, max(len(X), 1), BLOCK):
-        yield X[start : start + BLOCK]
+    return _mix(_read_words(X) @ (factors | np.uint64(1)))
 
 
 def _read_words(block: Array) -> Array:

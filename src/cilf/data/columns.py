@@ -58,6 +58,7 @@ class Table:
             types.
         lines: a function that returns the line of each row in the file, counted from 1 with the
             header; None if the file is no text.
+        files: the parquet files of the table, in order; none if it has another format.
     """
 
     where: str
@@ -68,6 +69,7 @@ class Table:
     key: Mapping[str, Any]
     written: Callable[[str], list[str]] | None = None
     lines: Callable[[], list[int]] | None = None
+    files: tuple[Path, ...] = ()
 
     def __post_init__(self) -> None:
         if self.n_rows == 0:

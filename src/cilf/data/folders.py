@@ -54,13 +54,18 @@ def read_folder(path: Path, options: Options) -> EncodedImages:
 
 
 def read_flat_folder(path: Path) -> EncodedImages:
-    """Find the images directly in a folder, without labels; at any depth if there are none."""
+    """Find the images of :func:`find_flat`, without labels."""
+    chosen = find_flat(path)
+    return _collect(path, chosen, None, np.zeros(len(chosen), dtype=bool))
+
+
+def find_flat(path: Path) -> list[PurePath]:
+    """Find the images directly in a folder; at any depth if there are none."""
     images = _find_images(path)
     direct = [image for image in images if len(image.parts) == 1]
     if direct and len(direct) < len(images):
         warn_once(f"{path}: {len(images) - len(direct)} images in folders inside it are left out")
-    chosen = direct or images
-    return _collect(path, chosen, None, np.zeros(len(chosen), dtype=bool))
+    return direct or images
 
 
 def _collect(

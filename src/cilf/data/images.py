@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -38,16 +39,19 @@ from cilf.errors import BadInput
 __all__ = [
     "Encoded",
     "EncodedImages",
+    "Faults",
     "Source",
     "common_size",
     "decode_dataset",
     "decode_instances",
+    "settle_faults",
 ]
 
 FORMAT = 2  # version of the cached folder
 LARGEST_SIDE = 96  # pixels; the networks take small images
 SMALLEST_SIDE = 8
 CHUNK = 32  # images that are decoded before they are written
+CHUNK_ELSEWHERE = 4096  # the same, on a cluster
 PARTS = "train", "test"
 ALL = "all"  # the only part of unlabelled instances
 NOTICES = "notices.json"
@@ -56,6 +60,18 @@ PIXELS_FOR_THREADS = 128 * 128  # threads do not speed up smaller images
 Source = Callable[[], Iterable[tuple[str, Encoded]]]  # identities and images, in a fixed order
 Faults = dict[int, str]  # row of an unreadable image -> its problem
 Mapped = Callable[..., Iterable[Any]]  # the type of map
+
+_elsewhere: ContextVar[Mapped | None] = ContextVar("cilf_decoding_map", default=None)
+
+
+@contextmanager
+def decoding_by(mapped: Mapped) -> Iterator[None]:
+    """Let ``mapped``, in place of ``map``, read the headers and pixels of images in the block."""
+    token = _elsewhere.set(mapped)
+    try:
+        yield
+    finally:
+        _elsewhere.reset(token)
 
 
 @dataclass(frozen=True)
@@ -192,24 +208,28 @@ def _make(
     faults: Faults = {}
     with pixels.refuse_bombs():
         headers = _read_headers(images, faults)
-        _refuse_faults(images, faults, options)
+        _refuse_faults(images.where, images.ids, faults, options.skip_bad)
         form = _common_form(headers, options)
         with _choose_map(headers) as mapped, _writers(folder, form, parts) as write:
             for row, image in _decode(images, form, mapped, faults):
                 write(row, image)
-    _refuse_faults(images, faults, options)
+    _refuse_faults(images.where, images.ids, faults, options.skip_bad)
     _write_rows(folder, images, faults, parts)
     if images.drawn_share is not None:
         _separate_near_duplicates(folder, images, images.drawn_share)
-    lines = [*_describe_form(images, headers, form, options), *_describe_faults(images, faults)]
+    lines = [
+        *_describe_form(images, headers, form, options),
+        *_describe_faults(images.where, images.ids, faults),
+    ]
     (folder / NOTICES).write_text(json.dumps({"lines": lines}), encoding="utf-8")
 
 
 def _read_headers(images: EncodedImages, faults: Faults) -> list[Header]:
     """Read the header of each image; unreadable images are added to the faults."""
     headers = []
-    for row, (_, encoded) in enumerate(images.source()):
-        header = pixels.read_header(encoded)
+    mapped = _elsewhere.get() or map
+    encoded = (image for _, image in images.source())
+    for row, header in enumerate(mapped(pixels.read_header, encoded)):
         if isinstance(header, Unreadable):
             faults[row] = header.reason
         else:
@@ -222,8 +242,7 @@ def _read_headers(images: EncodedImages, faults: Faults) -> list[Header]:
 def _common_form(headers: Sequence[Header], options: Options) -> Form:
     colour = not all(header.grey for header in headers)
     if isinstance(options.size, tuple):
-        height, width, *channels = options.size
-        return Form((height, width), bool(channels))
+        return Form.of_shape(options.size)
     if options.size is not None:
         return Form((options.size, options.size), colour)
     return Form(common_size(header.size for header in headers), colour)
@@ -231,7 +250,10 @@ def _common_form(headers: Sequence[Header], options: Options) -> Form:
 
 @contextmanager
 def _choose_map(headers: Sequence[Header]) -> Iterator[Mapped]:
-    """Choose ``map`` of Python, or that of a thread pool for large images."""
+    """Choose ``map`` of Python, or that of a thread pool for large images, or the one given."""
+    if elsewhere := _elsewhere.get():
+        yield elsewhere
+        return
     typical = np.median([header.size[0] * header.size[1] for header in headers])
     if typical < PIXELS_FOR_THREADS:
         yield map
@@ -264,7 +286,8 @@ def _decode(
     done, total = 0, len(images) - len(faults)
     rows = enumerate(encoded for _, encoded in images.source())
     readable = (item for item in rows if item[0] not in faults)
-    while chunk := list(itertools.islice(readable, CHUNK)):
+    size = CHUNK if _elsewhere.get() is None else CHUNK_ELSEWHERE
+    while chunk := list(itertools.islice(readable, size)):
         results = mapped(partial(pixels.read_pixels, form=form), [image for _, image in chunk])
         for (row, _), result in zip(chunk, results, strict=True):
             if isinstance(result, Unreadable):
@@ -284,7 +307,7 @@ def _write_rows(
         if members.any() and not (members & good).any():
             raise BadInput(
                 f"{images.where}: no image of its {part} part can be read "
-                f"({_list(images, faults, 3)}): give readable ones."
+                f"({_list(images.ids, faults, 3)}): give readable ones."
             )
         np.save(folder / _file(part, "ids"), images.ids[members & good])
         if images.y is not None:
@@ -315,27 +338,36 @@ def _separate_near_duplicates(folder: Path, images: EncodedImages, share: float)
     new.rmdir()
 
 
-def _refuse_faults(images: EncodedImages, faults: Faults, options: Options) -> None:
-    if len(faults) == len(images):
-        first = f" ({_list(images, faults, 3)})" if faults else ""
+def settle_faults(where: str, ids: Array, skip_bad: bool, faults: Faults) -> Bools:
+    """Select the images to keep: all but those with faults, which are refused or reported."""
+    _refuse_faults(where, ids, faults, skip_bad)
+    for line in _describe_faults(where, ids, faults):
+        warn_once(line)
+    keep = np.ones(len(ids), dtype=bool)
+    keep[list(faults)] = False
+    return keep
+
+
+def _refuse_faults(where: str, ids: Array, faults: Faults, skip_bad: bool) -> None:
+    if len(faults) == len(ids):
+        first = f" ({_list(ids, faults, 3)})" if faults else ""
         raise BadInput(
-            f"{images.where}: none of {_count(len(images), 'image')} can be read{first}: "
-            "give readable ones."
+            f"{where}: none of {_count(len(ids), 'image')} can be read{first}: give readable ones."
         )
-    if faults and not options.skip_bad:
+    if faults and not skip_bad:
         raise BadInput(
-            f"{images.where}: {len(faults)} of {_count(len(images), 'image')} cannot be read "
-            f"({_list(images, faults, 3)}): repair or remove them, or skip them "
+            f"{where}: {len(faults)} of {_count(len(ids), 'image')} cannot be read "
+            f"({_list(ids, faults, 3)}): repair or remove them, or skip them "
             "(--skip-bad, skip_bad=True)."
         )
 
 
-def _describe_faults(images: EncodedImages, faults: Faults) -> list[str]:
+def _describe_faults(where: str, ids: Array, faults: Faults) -> list[str]:
     if not faults:
         return []
     return [
-        f"{images.where}: skipped {len(faults)} of {_count(len(images), 'image')} that cannot "
-        f"be read ({_list(images, faults, 10)})"
+        f"{where}: skipped {len(faults)} of {_count(len(ids), 'image')} that cannot be read "
+        f"({_list(ids, faults, 10)})"
     ]
 
 
@@ -355,8 +387,8 @@ def _describe_form(
     ]
 
 
-def _list(images: EncodedImages, faults: Faults, most: int) -> str:
-    shown = [f"{images.ids[row]}: {faults[row]}" for row in sorted(faults)[:most]]
+def _list(ids: Array, faults: Faults, most: int) -> str:
+    shown = [f"{ids[row]}: {faults[row]}" for row in sorted(faults)[:most]]
     more = len(faults) - len(shown)
     return "; ".join(shown) + (f"; and {more} more" if more else "")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cilf.data.dataset import Dataset, Instances
 from cilf.data.options import Options
+from cilf.data.pieces import Pieces
 from cilf.data.reader import Reader
 from cilf.data.readers import find_reader, suffix_of, suffixes
 from cilf.errors import BadInput
@@ -80,6 +81,14 @@ def read_instances(path: Path, options: Options) -> Instances:
         reader = find_reader(path)
         _refuse_options(reader, path, options)
         return reader.read_instances(path, options)
+
+
+def divide_instances(path: Path, options: Options) -> Pieces | None:
+    """Divide unlabelled data into pieces; None if one process has to read them."""
+    with _report_os_errors(path):
+        reader = find_reader(path)
+        _refuse_options(reader, path, options)
+        return None if reader.divide is None else reader.divide(path, options)
 
 
 def _refuse_options(reader: Reader, path: Path, options: Options) -> None:

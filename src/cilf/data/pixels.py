@@ -62,6 +62,16 @@ class Form:
         """The shape of one image: (h, w), or (h, w, 3) in colour."""
         return (*self.size, 3) if self.colour else self.size
 
+    @classmethod
+    def of_shape(cls, shape: tuple[int, ...]) -> Form:
+        """The form of images of a shape.
+
+        >>> Form.of_shape((28, 20, 3))
+        Form(size=(28, 20), colour=True)
+        """
+        height, width, *channels = shape
+        return cls((height, width), bool(channels))
+
 
 @dataclass(frozen=True)
 class Unreadable:

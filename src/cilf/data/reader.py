@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cilf.data.columns import Table
 from cilf.data.dataset import Dataset, Instances
 from cilf.data.options import Options
+
+if TYPE_CHECKING:
+    from cilf.data.pieces import Pieces  # which reads tables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +27,8 @@ class Reader:
         read_dataset: reads labelled data under a path, which messages call by a name.
         read_instances: reads unlabelled data under a path.
         read_table: reads a file as a table; None if the format holds no table.
+        divide: divides unlabelled data into pieces that any process can read; None if one process
+            has to read them from the beginning.
         check: refuses labelled data for what is wrong on the surface, such as a missing column,
             before any instance is read; None if nothing can be said.
     """
@@ -33,4 +39,5 @@ class Reader:
     read_dataset: Callable[[Path, str, Options], Dataset]
     read_instances: Callable[[Path, Options], Instances]
     read_table: Callable[[Path], Table] | None = None
+    divide: Callable[[Path, Options], Pieces] | None = None
     check: Callable[[Path, Options], object] | None = None

@@ -9,11 +9,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from cilf.core.cache import fingerprint
+from cilf.core.notices import warn_once
 from cilf.core.reading import open_file
 from cilf.data.columns import Feature, Kind, Table, arrow
 from cilf.data.csv_dialect import Dialect, detect_dialect
@@ -191,7 +192,7 @@ def read_parquet(paths: Sequence[Path], where: str) -> Table:
             schemas.append(file.schema_arrow)
             counts.append(file.metadata.num_rows)
     for path, schema in zip(paths, schemas, strict=True):
-        if not schema.equals(schemas[0]):
+        if _check_features(str(path), schema) != _check_features(where, schemas[0]):
             raise BadInput(f"{path} and {paths[0]} have different columns: give them the same.")
 
     def batches(columns: Sequence[str]) -> Iterator[Any]:
@@ -200,15 +201,89 @@ def read_parquet(paths: Sequence[Path], where: str) -> Table:
 
     features = _check_features(where, schemas[0])
     key = {"files": fingerprint(paths)}
-    return Table(where, sum(counts), features, batches, paths[0].parent, key)
+    return Table(where, sum(counts), features, batches, paths[0].parent, key, files=tuple(paths))
 
 
-def _parquet_batches(path: Path, columns: list[str]) -> Iterator[Any]:
+def find_shards(folder: Path) -> list[Path]:
+    """The parquet files directly in a folder, in order."""
+    return sorted(path for path in folder.glob("*.parquet") if not path.name.startswith("."))
+
+
+def read_shards(folder: Path) -> Table:
+    """Read one table from the parquet files of a folder.
+
+    A file that is not what most of the others are is left out, with a notice.
+    """
+    features: dict[Path, dict[str, Feature]] = {}
+    for path in find_shards(folder):
+        try:
+            with _report_errors(path), open_parquet(path) as file:
+                features[path] = _check_features(str(path), file.schema_arrow)
+        except BadInput as error:
+            warn_once(f"{error} Its rows are left out.")
+    if not features:
+        raise BadInput(f"{folder} holds no parquet file that can be read: repair or replace them.")
+    described = list(features.values())
+    usual = max(described, key=described.count)
+    for path, own in features.items():
+        if own != usual:
+            warn_once(
+                f"{path} has other columns than most files of {folder} "
+                f"({_describe_difference(own, usual)}): its rows are left out. Correct it."
+            )
+    return read_parquet([path for path, own in features.items() if own == usual], str(folder))
+
+
+def _describe_difference(own: Mapping[str, Feature], usual: Mapping[str, Feature]) -> str:
+    if missing := [column for column in usual if column not in own]:
+        return f"it lacks {missing[0]!r}"
+    if added := [column for column in own if column not in usual]:
+        return f"it adds {added[0]!r}"
+    changed = next(column for column in own if own[column] != usual[column])
+    return f"{changed!r} holds a {own[changed].kind}, not a {usual[changed].kind}"
+
+
+@dataclass(frozen=True)
+class ParquetRows:
+    """Some rows of a row group of a parquet file, which any process can read."""
+
+    path: Path
+    group: int
+    start: int
+    stop: int
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return self.stop - self.start
+
+    def open(self, root: Path | None = None) -> Table:
+        """The rows as a table; ``root`` is the folder that image paths are relative to."""
+        with _report_errors(self.path), open_parquet(self.path) as file:
+            features = _check_features(str(self.path), file.schema_arrow)
+        return Table(
+            str(self.path), self.n_rows, features, self._batches, root or self.path.parent, {}
+        )
+
+    def _batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        place = 0
+        for batch in _parquet_batches(self.path, list(columns), [self.group]):
+            first, last = max(self.start - place, 0), min(self.stop - place, batch.num_rows)
+            if last > first:
+                yield batch.slice(first, last - first)
+            place += batch.num_rows
+            if place >= self.stop:
+                return
+
+
+def _parquet_batches(
+    path: Path, columns: list[str], groups: list[int] | None = None
+) -> Iterator[Any]:
     with _report_errors(path), open_parquet(path) as file:
         sizes = [file.metadata.row_group(i).total_byte_size for i in range(file.num_row_groups)]
         bytes_per_row = 1 + sum(sizes) // max(1, file.metadata.num_rows)
         rows = max(1, min(ROWS_PER_BATCH, BYTES_PER_BATCH // bytes_per_row))
-        for batch in file.iter_batches(rows, columns=columns, use_threads=False):
+        for batch in file.iter_batches(rows, row_groups=groups, columns=columns, use_threads=False):
             yield batch.select(columns)
 
 

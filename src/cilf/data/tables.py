@@ -186,7 +186,7 @@ def _collect_images(
     column = roles.content[0]
 
     def source() -> Iterator[tuple[str, Encoded]]:
-        images = chain.from_iterable(_read_images(table, column) for table in tables)
+        images = chain.from_iterable(read_images(table, column) for table in tables)
         for identity, image, kept in zip(ids.tolist(), images, keep, strict=True):
             if kept:
                 yield identity, image
@@ -197,7 +197,7 @@ def _collect_images(
     return EncodedImages(tables[0].where, source, ids[keep], labels_kept, in_test[keep], key)
 
 
-def _read_images(table: Table, column: str) -> Iterator[Encoded]:
+def read_images(table: Table, column: str) -> Iterator[Encoded]:
     for batch in table.batches([column]):
         for value in batch.column(0):
             yield _image(table, value.as_py())

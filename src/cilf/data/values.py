@@ -87,10 +87,15 @@ def read_numbers(tables: Sequence[Table], columns: Sequence[str]) -> tuple[Float
     return X, bad
 
 
-def read_vectors(tables: Sequence[Table], column: str) -> tuple[Floats, Bad]:
-    """Read a column of lists, (n, d); a list whose length is not that of the first is bad."""
+def read_vectors(
+    tables: Sequence[Table], column: str, length: int | None = None
+) -> tuple[Floats, Bad]:
+    """Read a column of lists, (n, d); a list of another ``length`` is bad.
+
+    If it is None, it is the length of the first list.
+    """
     compute = arrow("pyarrow.compute")
-    length = _first_length(tables, column)
+    length = find_vector_length(tables, column) if length is None else length
     X = np.zeros((sum(table.n_rows for table in tables), length), dtype=np.float32)
     bad: Bad = {}
     for start, batch in _iterate_batches(tables, [column]):
@@ -107,7 +112,8 @@ def read_vectors(tables: Sequence[Table], column: str) -> tuple[Floats, Bad]:
     return X, bad
 
 
-def _first_length(tables: Sequence[Table], column: str) -> int:
+def find_vector_length(tables: Sequence[Table], column: str) -> int:
+    """The length of the first list of a column that is not empty."""
     values = chain.from_iterable(table.values(column) for table in tables)
     first = next((len(value) for value in values if value), None)
     if first is None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -19,6 +20,7 @@ from cilf.clustering.p_values import Labelled, Ranking, rank_alone
 from cilf.core import Detection, Label, parameters, validation
 from cilf.core.near_duplicates import group_near_duplicates, join_groups
 from cilf.core.parameters import Part
+from cilf.core.rows import Rows, load_rows, map_rows
 from cilf.core.types import Array, Bools, Floats, Ints
 from cilf.errors import BadInput
 from cilf.learners import persistence
@@ -44,7 +46,6 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
 Arrays = dict[str, Array]
-BLOCK = 4096  # instances that are predicted at once
 
 
 class Features(NamedTuple):
@@ -251,13 +252,17 @@ class Learner(ABC):
         """The frozen network for these training data, whose labels may decide."""
         return self._wanted_features(X)
 
+    def _detects_in_blocks(self, n: int, n_novel: int | None) -> bool:
+        """Whether ``_detect`` takes so many instances as ``Rows``, of which it loads a sample."""
+        return False
+
     # ------------------------------------------------------------- what users call
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the known classes from labelled instances, forgetting any earlier fit."""
         validation.whole_number("seed", self.seed, least=0)
         self._check_parameters()
-        X = validation.raw_instances(X)
+        rows, X = X, validation.raw_instances(load_rows(X))
         y = validation.labels(y, n=len(X))
         validation.known_classes(y)
         classes = validation.in_order_of_appearance(y)
@@ -265,7 +270,11 @@ class Learner(ABC):
         with self._all_or_nothing():
             self._compared_backbones = {}
             extractor = self._make_extractor(X, positions)
-            seen = X if extractor is None else _normalize(cached_features(extractor, X))
+            seen = X
+            if extractor is not None:
+                compute = partial(_compute_features, extractor.name, self.device)
+                is_elsewhere = isinstance(rows, Rows)
+                seen = load_rows(rows.transform(compute) if is_elsewhere else compute(X))
             learned = self._learn(X, seen, positions)
             self._classes, self._shape = classes, X.shape[1:]
             self._features = None
@@ -279,7 +288,7 @@ class Learner(ABC):
     def predict(self, X: Any) -> Array:
         """The known class of each instance."""
         seen = self._extract_features(self._check_instances(X))
-        positions: Ints = np.concatenate([self._predict(block) for block in _split(seen)])
+        (positions,) = map_rows(lambda block: (self._predict(block),), seen)
         labels: Array = self.classes_[positions]
         return labels
 
@@ -295,9 +304,14 @@ class Learner(ABC):
         scale = self._find_scale()
         if scale is None:
             return None
-        blocks = map(self._score_classes, _split(self._extract_features(checked)))
-        scores = torch.cat([scores for scores in blocks if scores is not None])
-        return to_numpy(F.softmax(self._score_all_classes(scores.double() * scale), dim=1))
+
+        def estimate(block: Array) -> tuple[Array]:
+            scores = self._score_classes(block)
+            assert scores is not None  # as the held-out instances, for which there is a scale
+            return (to_numpy(F.softmax(self._score_all_classes(scores.double() * scale), dim=1)),)
+
+        (probabilities,) = map_rows(estimate, self._extract_features(checked))
+        return probabilities
 
     def _find_scale(self) -> float | None:
         """The factor with which scores are log-odds; None without scores or held-out instances."""
@@ -347,7 +361,7 @@ class Learner(ABC):
 
     def embed(self, X: Any) -> Floats:
         """Each instance as a vector: (n, d) float32."""
-        return self._embed(self._extract_features(self._check_instances(X)))
+        return self._embed(load_rows(self._extract_features(self._check_instances(X))))
 
     def detect(self, X: Any, n_novel: int | None = None) -> Detection:
         """Find the novel classes in a window, and their number unless ``n_novel`` is given.
@@ -358,10 +372,11 @@ class Learner(ABC):
         self._check_parameters()
         n_novel = validation.n_novel(n_novel, window=len(X))
         seen = self._extract_features(X)
-        found = self._detect(seen, n_novel)
+        in_blocks = self._detects_in_blocks(len(seen), n_novel)
+        found = self._detect(seen if in_blocks else load_rows(seen), n_novel)
         if len(found.novelty_p):  # it was computed on the way
             return found
-        return replace(found, novelty_p=self._novelty_p(seen))
+        return replace(found, novelty_p=self._rank_rows(seen))
 
     def novelty_p(self, X: Any) -> Floats:
         """The p-value of each instance, alone, against held-out instances of the known classes.
@@ -375,7 +390,14 @@ class Learner(ABC):
         >>> (learner.novelty_p([[0.5], [9.0]]) < 0.05).tolist()
         [False, True]
         """
-        return self._novelty_p(self._extract_features(self._check_instances(X)))
+        return self._rank_rows(self._extract_features(self._check_instances(X)))
+
+    def _rank_rows(self, seen: Array | Rows) -> Floats:
+        """The p-value of each instance, computed where the instances are."""
+        if not isinstance(seen, Rows):
+            return self._novelty_p(seen)
+        (p,) = map_rows(lambda block: (self._novelty_p(block),), seen)
+        return p
 
     def update(self, X: Any, y: Any) -> Self:
         """Learn labelled instances, of new classes or of known ones."""
@@ -603,9 +625,16 @@ class Learner(ABC):
                 f"this {name} is not fitted yet: call fit(X, y), or cilf.load(folder)."
             )
 
-    def _check_instances(self, X: Any) -> Array:
+    def _check_instances(self, X: Any) -> Any:
         self._require_fitted()
-        return validation.raw_instances(X, shape=self._shape)
+        if not isinstance(X, Rows):
+            return validation.raw_instances(X, shape=self._shape)
+        if X.shape[1:] != self._shape:
+            raise BadInput(
+                f"X has instances of shape {X.shape[1:]}, but the learner was fitted on "
+                f"{self._shape}: give such instances, or fit again."
+            )
+        return X
 
     def _make_extractor(self, X: Array, y: Ints) -> Extractor | None:
         name = self._choose_features(X, y)
@@ -636,13 +665,15 @@ class Learner(ABC):
             )
         return extractor
 
-    def _extract_features(self, X: Array) -> Array:
-        """Instances as the private methods get them."""
+    def _extract_features(self, X: Any) -> Any:
+        """Instances as the private methods get them, wherever they are."""
+        if isinstance(X, Rows):
+            return X if self._features is None else X.transform(self._extract_features)
         extractor = self._extractor()
         if extractor is None:
             return X
         extractor.require_scale(X)
-        return _normalize(cached_features(extractor, X))
+        return _compute_features(extractor.name, self.device, X)
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -761,17 +792,16 @@ def _point_to(name: str, params: Mapping[str, Any]) -> dict[str, str]:
     return {key: name for key, value in params.items() if is_users_own(value)}
 
 
+def _compute_features(name: str, device: str, X: Array) -> Floats:
+    """The features of instances from the frozen network of this name, which is loaded once."""
+    return _normalize(cached_features(make_extractor(name, resolve_device(device)), X))
+
+
 def _normalize(features: Floats) -> Floats:
     """Bring features of a frozen network to one length, since only their direction matters."""
     lengths = np.linalg.norm(features, axis=1, keepdims=True)
     length = np.sqrt(features.shape[1])
     return np.asarray(features * (length / np.maximum(lengths, 1e-12)), dtype=np.float32)
-
-
-def _split(X: Array) -> Iterator[Array]:
-    """Instances in blocks of fixed size."""
-    for start in range(0, len(X), BLOCK):
-        yield X[start : start + BLOCK]
 
 
 def _positions(y: Array, classes: list[Label]) -> Ints:

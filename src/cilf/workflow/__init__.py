@@ -26,9 +26,11 @@ if TYPE_CHECKING:
     from cilf.workflow.model_summary import ModelSummary, describe
     from cilf.workflow.model_update import UpdateResult, WouldForget, update
     from cilf.workflow.prediction import Predictions, predict, require_free
+    from cilf.workflow.row_engines import EngineChoice
     from cilf.workflow.versions import ModelFolder, Verification, load_model
 
 __all__ = [
+    "EngineChoice",
     "Event",
     "Exported",
     "ExportedFindings",
@@ -62,6 +64,7 @@ __all__ = [
 __getattr__ = lazy_attributes(
     __name__,
     {
+        "EngineChoice": "row_engines",
         "Event": "model_log",
         "Exported": "model_export",
         "ExportedFindings": "findings_export",

@@ -15,8 +15,9 @@ from cilf.errors import BadInput
 from cilf.report.unusual_values import KnownValues, summarize_known
 from cilf.workflow.findings import Findings
 from cilf.workflow.findings_writer import escape_ids, hold_findings, write_findings
-from cilf.workflow.input_data import read_new
+from cilf.workflow.input_data import read_with
 from cilf.workflow.prediction import name_sources, settle_novelty
+from cilf.workflow.row_engines import HERE, AnyInstances, EngineChoice, bring_here, select_instances
 from cilf.workflow.versions import LoadedModel, load_model
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def detect(
     seen: Sequence[str | Path] = (),
     overwrite: bool = False,
     page: bool = True,
+    engine: EngineChoice = HERE,
 ) -> Findings:
     """Detect what is known and what is novel in some data, and write the findings to a folder.
 
@@ -49,6 +51,7 @@ def detect(
         seen: earlier findings, whose instances are left out.
         overwrite: replace the findings that ``out`` holds.
         page: write a page with every member of every cluster, ``index.html``.
+        engine: where the instances are read, embedded and assigned.
     """
     place = Path(out)
     _require_room(place, overwrite)  # before anything slow; and again, when nobody else writes
@@ -56,9 +59,9 @@ def detect(
         validation.whole_number("n_novel", n_novel, least=0)
     loaded = load_model(model)
     earlier = [Findings.open(path) for path in seen]
-    with hold_findings(place):
+    with hold_findings(place), engine.open() as rows:
         _require_room(place, overwrite)
-        instances = read_new(data, loaded, column=column, skip_bad=skip_bad)
+        instances = read_with(rows.read, data, loaded, column=column, skip_bad=skip_bad)
         instances = _drop_seen(instances, earlier, data)
         return _write(place, loaded, instances, str(data), n_novel, page)
 
@@ -83,21 +86,22 @@ def detect_read(
 def _write(
     place: Path,
     loaded: LoadedModel,
-    instances: Instances,
+    instances: AnyInstances,
     source: str,
     n_novel: int | None,
     page: bool,
 ) -> Findings:
     detection, answers = detect_instances(loaded, instances, n_novel)
     about = {"model_id": loaded.id, "version": loaded.version, "data": source}
-    known = _summarize_known(loaded.learner, instances, detection)
-    return write_findings(
-        place, about, instances, detection, name_sources(answers), known=known, page=page
-    )
+    with bring_here(instances, beside=place.absolute().parent) as here:
+        known = _summarize_known(loaded.learner, here, detection)
+        return write_findings(
+            place, about, here, detection, name_sources(answers), known=known, page=page
+        )
 
 
 def detect_instances(
-    loaded: LoadedModel, instances: Instances, n_novel: int | None = None
+    loaded: LoadedModel, instances: AnyInstances, n_novel: int | None = None
 ) -> tuple[Detection, list[str | None]]:
     """The detection in instances that were read before, and the labels that people gave them."""
     answers = loaded.ledger.match(instances.ids, instances.X)
@@ -151,7 +155,7 @@ def _summarize_known(
     return summarize_known(instances.X[known], detection.label[known])
 
 
-def _drop_seen(instances: Instances, seen: Sequence[Findings], data: str | Path) -> Instances:
+def _drop_seen(instances: AnyInstances, seen: Sequence[Findings], data: str | Path) -> AnyInstances:
     if not seen:
         return instances
     before = np.concatenate([findings.assignments.ids for findings in seen])
@@ -161,7 +165,7 @@ def _drop_seen(instances: Instances, seen: Sequence[Findings], data: str | Path)
             f"all {len(instances)} instances of {data} are in earlier findings: "
             "come back when there is more, or leave --seen out."
         )
-    return Instances(instances.X[fresh], instances.ids[fresh], instances.columns)
+    return select_instances(instances, fresh)
 
 
 def _require_room(out: Path, overwrite: bool) -> None:

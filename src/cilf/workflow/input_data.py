@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from cilf.core.notices import warn_once
-from cilf.data import DATASETS, Dataset, Instances, load_dataset, load_instances
+from cilf.data import DATASETS, Dataset, Instances, load_dataset
 from cilf.data.columns import Table, find_kinds
+from cilf.data.options import Options
+from cilf.data.paths import read_instances
 from cilf.data.reader import Reader
 from cilf.data.readers import find_reader
 from cilf.errors import BadInput
+from cilf.workflow.row_engines import AnyInstances
 from cilf.workflow.versions import LoadedModel
 
 IMAGES, NUMBERS, TEXTS = "images", "numbers", "texts"  # the forms of instances
@@ -31,6 +34,8 @@ REMEDIES = {
 }
 MOST_LISTED = 5  # columns in a message
 
+Found = TypeVar("Found", bound=AnyInstances)
+
 
 def read_labelled(data: str, loading: Mapping[str, Any]) -> Dataset:
     """Read labelled data; the classes are texts, because people type them into tables."""
@@ -45,6 +50,18 @@ def read_new(
     data: str | Path, model: LoadedModel, *, column: str | None = None, skip_bad: bool = False
 ) -> Instances:
     """Read new instances in the form of the model: images of its size, columns of its names."""
+    return read_with(read_instances, data, model, column=column, skip_bad=skip_bad)
+
+
+def read_with(
+    read: Callable[[Path, Options], Found],
+    data: str | Path,
+    model: LoadedModel,
+    *,
+    column: str | None = None,
+    skip_bad: bool = False,
+) -> Found:
+    """Read new instances with a function that reads a path, here or elsewhere."""
     path = Path(data).expanduser()
     shape, form = model.instance_shape, FORM_OF_AXES[len(model.instance_shape)]
     reader = find_reader(path)
@@ -52,13 +69,13 @@ def read_new(
     columns = list(model.columns) if "columns" in reader.options else []
     if column is None and len(columns) == 1:
         column = columns[0]
-    instances = load_instances(
-        path,
+    options = Options(
         column=column,
-        columns=columns if column is None and columns else None,
+        columns=tuple(columns) if column is None and columns else None,
         size=shape if form == IMAGES and "size" in reader.options else None,
         skip_bad=skip_bad,
     )
+    instances = read(path, options)
     found = FORM_OF_AXES[instances.X.ndim - 1]
     if found != form:
         raise _form_error(f"{path} holds {found}", model)
@@ -68,11 +85,10 @@ def read_new(
 def _require_form(path: Path, reader: Reader, model: LoadedModel, column: str | None) -> None:
     """Refuse data in another form than that of the model, before they are read."""
     form = FORM_OF_AXES[len(model.instance_shape)]
-    if path.is_dir():
-        if form != IMAGES:
-            raise _form_error(f"{path} is a folder of images", model)
-    elif reader.read_table is not None:
+    if reader.read_table is not None:
         _require_table_form(path, reader.read_table(path), model, column)
+    elif path.is_dir() and form != IMAGES:
+        raise _form_error(f"{path} is a folder of images", model)
 
 
 def _require_table_form(path: Path, table: Table, model: LoadedModel, column: str | None) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from cilf.core.documents import ArrayForm, Damage, unpack_arrays
+from cilf.core.rows import Rows, map_rows
 from cilf.core.types import Array, Ints
 from cilf.data.spreadsheets import escape_surrogates, format_csv
 from cilf.workflow.findings import pack_texts, unpack_texts
@@ -105,9 +106,10 @@ class Ledger:
         labels = {answer.label for answer in own or answers}
         return labels.pop() if len(labels) == 1 else None
 
-    def match(self, ids: Array, X: Array) -> list[str | None]:
+    def match(self, ids: Array, X: Array | Rows) -> list[str | None]:
         """The label that a person gave to each of these instances; None where there is none."""
-        pairs = zip(ids.tolist(), hash_instances(X), strict=True)
+        (hashes,) = map_rows(lambda block: (np.array(hash_instances(block)),), X)
+        pairs = zip(ids.tolist(), hashes.tolist(), strict=True)
         return [self.find(escape_surrogates(str(identity)), content) for identity, content in pairs]
 
     def add(self, answers: Sequence[Answer]) -> None:

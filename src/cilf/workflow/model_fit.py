@@ -18,11 +18,12 @@ from cilf.data import Dataset, require_dataset
 from cilf.errors import BadInput
 from cilf.learners import make, require_learner
 from cilf.workflow.comparison import Score, score_kept
-from cilf.workflow.data_check import check_data
+from cilf.workflow.data_check import DataReport, check_data
 from cilf.workflow.input_data import read_labelled
 from cilf.workflow.ledger import LabelledInstances
 from cilf.workflow.model_log import FIT, Event
 from cilf.workflow.prediction import count_labels
+from cilf.workflow.row_engines import HERE, EngineChoice
 from cilf.workflow.versions import ModelFolder
 
 
@@ -60,6 +61,7 @@ def fit(
     loading: Mapping[str, Any] | None = None,
     again: bool = False,
     note: str | None = None,
+    engine: EngineChoice = HERE,
 ) -> FitResult:
     """Fit a learner on labelled data and keep it as the first version of a model.
 
@@ -71,20 +73,19 @@ def fit(
         loading: the options of :func:`cilf.data.load_dataset`.
         again: if ``out`` holds a model, add the next version to it instead of refusing.
         note: a text that the log keeps.
+        engine: where images are decoded and a frozen network sees instances. Training is here.
     """
     model = ModelFolder(out)
     _require_new(model, again)
     require_learner(learner)
     require_dataset(data, **(loading or {}))
     made = make(learner, **(parameters or {}))
-    dataset = read_labelled(data, loading or {})
-    if dataset.train.y.dtype.kind == "U":
-        require_distinct(dataset.train.y.tolist())
-    report = check_data(dataset)
-    for problem in report.problems:
-        warn_once(f"{data}: {problem}")
-    made.fit(*dataset.train)
-    predicted = made.predict(dataset.test.X)
+    with engine.open() as place:
+        with place.decoding():
+            dataset = read_labelled(data, loading or {})
+        report = _check(data, dataset)
+        made.fit(place.distribute(dataset.train.X), dataset.train.y)
+        predicted = made.predict(place.distribute(dataset.test.X))
     accuracy = _score_classes(dataset.test.y, predicted)
     held_out = {change.label: change.held_out for change in score_kept(made)}
     about = {
@@ -113,6 +114,16 @@ def label_training_data(dataset: Dataset) -> LabelledInstances:
     """The training instances of a data set with their labels."""
     ids = [str(identity) for identity in dataset.train.ids.tolist()]
     return LabelledInstances(dataset.train.X, ids, dataset.train.y.tolist())
+
+
+def _check(data: str, dataset: Dataset) -> DataReport:
+    """Refuse names that people could not tell apart, and log what is wrong with labelled data."""
+    if dataset.train.y.dtype.kind == "U":
+        require_distinct(dataset.train.y.tolist())
+    report = check_data(dataset)
+    for problem in report.problems:
+        warn_once(f"{data}: {problem}")
+    return report
 
 
 def _require_new(model: ModelFolder, again: bool) -> None:

@@ -12,11 +12,11 @@ import numpy as np
 
 from cilf.core.files import explain_write_errors, make_folder, replace_file
 from cilf.core.types import Array, Floats
-from cilf.data import Instances
 from cilf.data.spreadsheets import format_csv
 from cilf.errors import BadInput
 from cilf.workflow.findings import MODEL, PERSON
-from cilf.workflow.input_data import read_new
+from cilf.workflow.input_data import read_with
+from cilf.workflow.row_engines import HERE, AnyInstances, EngineChoice
 from cilf.workflow.versions import LoadedModel, load_model
 
 
@@ -71,7 +71,12 @@ def _format(values: list[Any]) -> list[str]:
 
 
 def predict(
-    model: str | Path, data: str | Path, *, column: str | None = None, skip_bad: bool = False
+    model: str | Path,
+    data: str | Path,
+    *,
+    column: str | None = None,
+    skip_bad: bool = False,
+    engine: EngineChoice = HERE,
 ) -> Predictions:
     """Predict the known class of each instance, whether or not it is novel.
 
@@ -82,12 +87,15 @@ def predict(
         data: a folder of images or a table.
         column: the column that holds the text or the image; found by its content if None.
         skip_bad: leave out instances that cannot be read instead of refusing the data.
+        engine: where the instances are read and predicted.
     """
     loaded = load_model(model)
-    return predict_instances(loaded, read_new(data, loaded, column=column, skip_bad=skip_bad))
+    with engine.open() as place:
+        instances = read_with(place.read, data, loaded, column=column, skip_bad=skip_bad)
+        return predict_instances(loaded, instances)
 
 
-def predict_instances(loaded: LoadedModel, instances: Instances) -> Predictions:
+def predict_instances(loaded: LoadedModel, instances: AnyInstances) -> Predictions:
     """Predict the known class of instances that were read before."""
     learner = loaded.learner
     probabilities, classes = learner.class_probabilities(instances.X), learner.classes_.astype(str)

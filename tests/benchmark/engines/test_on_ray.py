@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import socket
 import sys
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from cilf.benchmark import Bench, Grid
 from cilf.benchmark.engines import RayEngine
-from cilf.benchmark.engines.on_ray import BEYOND_THIS_MACHINE
+from cilf.core.ray_cluster import BEYOND_THIS_MACHINE
 from cilf.errors import BadConfig
 
 from ..grids import alive, grid, meanwhile, run, until, untimed, waiting
@@ -51,3 +52,18 @@ def test_without_ray_nothing_is_started(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(BadConfig, match=r"needs ray: pip install 'cilf\[cluster\]'"):
         next(bench.run(RayEngine()))
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "ray://head:10001", "a b:1"])
+def test_an_address_that_no_cluster_has(address: str) -> None:
+    with pytest.raises(BadConfig, match=r"give HOST:PORT of a Ray cluster, or 'auto'"):
+        RayEngine(address=address).check()
+
+
+def test_a_silent_address_is_one_line(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="the extra 'cluster' is not installed")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        engine = RayEngine(address=f"127.0.0.1:{free.getsockname()[1]}")
+        with pytest.raises(BadConfig, match="no Ray cluster answers there"):
+            next(Bench.open(grid(), tmp_path / "out").run(engine))

@@ -9,9 +9,8 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from cilf import CILF
-from cilf.core import Detection, notices
+from cilf.core import Detection, notices, rows
 from cilf.core.types import Array
-from cilf.learners.cilf import detect as module
 
 SIZE = 250
 
@@ -88,7 +87,7 @@ def test_the_place_in_the_window_does_not_matter(
 def test_blocks_change_nothing(
     fitted: CILF, large: Array, sampled: Detection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "BLOCK", 64)
+    monkeypatch.setattr(rows, "BLOCK", 64)
     found = detect(fitted, large)
     assert np.allclose(found.novelty, sampled.novelty, atol=1e-4)
     assert np.array_equal(found.cluster, sampled.cluster)

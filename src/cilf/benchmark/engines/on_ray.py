@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from cilf.benchmark.engines.events import MAX_LOSSES, Ended, Event, Started
 from cilf.benchmark.job import Job, JobResult, describe_failure, run_job
 from cilf.core import validation
-from cilf.core.extras import optional
 from cilf.core.processes import n_cores
+from cilf.core.ray_cluster import cilf_variables, connect, import_ray, require_address
 from cilf.errors import BadConfig
 
-# Ray reads this when it is imported: set to 0, a cluster made here is not seen from outside.
-BEYOND_THIS_MACHINE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-PREFIX = "CILF_"  # of the environment variables that are passed on to the nodes
+PURPOSE = "the engine 'ray'"
 POLL_SECONDS = 1.0  # between two readings of the size of the cluster
 
 
@@ -47,8 +45,9 @@ class RayEngine:
         self.n_slots = n_workers or n_cores()
 
     def check(self) -> None:
-        """Raise if Ray is not installed."""
-        self._import_ray()
+        """Raise if Ray is not installed, or if no cluster can have the address."""
+        require_address(self.address)
+        import_ray(self.address, PURPOSE)
 
     def run(self, jobs: Sequence[Job]) -> Generator[Event]:
         """Run every job; one that fails does not stop the others."""
@@ -59,7 +58,7 @@ class RayEngine:
             task = ray.remote(_run_there).options(
                 num_cpus=1, num_gpus=self.gpu_share, max_retries=MAX_LOSSES
             )
-            here, variables = str(Path.cwd()), _cilf_variables()
+            here, variables = str(Path.cwd()), cilf_variables()
             try:
                 while waiting or running:
                     self.n_slots = self._count_slots(ray)  # nodes come and go
@@ -73,31 +72,8 @@ class RayEngine:
                 for left in running:
                     ray.cancel(left, force=True)
 
-    @contextmanager
-    def _connect(self) -> Iterator[Any]:
-        ray = self._import_ray()
-        if ray.is_initialized():  # by the caller, who also ends it
-            yield ray
-            return
-        own = {"address": "local", "num_cpus": self.n_slots, "include_dashboard": False}
-        options = own if self.address is None else {"address": self.address}
-        try:
-            ray.init(log_to_driver=False, logging_level="ERROR", **options)
-        except ConnectionError as error:
-            raise BadConfig(
-                f"address is {self.address!r}: no Ray cluster answers there ({error}); start one "
-                "with 'ray start --head', or leave it out to use this machine."
-            ) from error
-        try:
-            yield ray
-        finally:
-            ray.shutdown()
-
-    def _import_ray(self) -> Any:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # usage is not reported
-        if self.address is None:
-            os.environ.setdefault(BEYOND_THIS_MACHINE, "0")
-        return optional("ray", extra="cluster", purpose="the engine 'ray'")
+    def _connect(self) -> AbstractContextManager[Any]:
+        return connect(self.address, self.n_slots, PURPOSE)
 
     def _count_slots(self, ray: Any) -> int:
         """The number of cells that the cluster can run at once, as it is now."""
@@ -120,10 +96,6 @@ def _run_there(job: Job, folder: str, variables: dict[str, str]) -> JobResult:
     if Path(folder).is_dir():
         os.chdir(folder)
     return run_job(job)
-
-
-def _cilf_variables() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name.startswith(PREFIX)}
 
 
 def _read_result(ray: Any, done: Any) -> JobResult:

@@ -22,10 +22,12 @@ from cilf.clustering.evidence import (
 from cilf.clustering.kmeans import Clusters, refine, semi_supervised_kmeans
 from cilf.clustering.unexplained_mass import UnexplainedMass
 from cilf.core import validation
-from cilf.core.content_sample import sample_by_content, smallest_class_seen
+from cilf.core.content_sample import hash_rows, sample_by_content, smallest_class_seen
 from cilf.core.distances import squared_distances
 from cilf.core.notices import warn_once
 from cilf.core.parameters import Part
+from cilf.core.rows import Converted
+from cilf.core.types import Array
 from cilf.learners.cilf.decision import (
     Decision,
     Scores,
@@ -46,7 +48,6 @@ from cilf.nn.views import VIEWS
 AUTO = "auto"
 N_STARTS, N_FINE_STARTS = 5, 3  # of k-means with few novel centres, and with many
 CURVE_SIZE = 1000  # instances that the validity curve is measured on, about
-BLOCK = 4096  # instances of a large window that are assigned at once
 
 
 @dataclass(frozen=True)
@@ -85,10 +86,24 @@ class Model:
         """The held-out instances, by their distances in the embedding."""
         return p_values.Ranking.of_classes(*self.split(self.labelled_views[0]))
 
+    @property
+    def device(self) -> torch.device:
+        """Where the network is."""
+        return self.embedding.network.device
+
+    def prepare_reading(self) -> None:
+        """Rank the labelled instances once, before instances are read in several processes."""
+        if self._ranks_alone:
+            _ = self.ranking
+
+    @property
+    def _ranks_alone(self) -> bool:
+        return not self.has_frozen_features and len(self.labelled.y) > 0
+
     def read(self, views: list[Tensor]) -> Reading:
         """The known class of each instance, and its p-value alone."""
         p = None
-        if not self.has_frozen_features and len(self.labelled.y):
+        if self._ranks_alone:
             p = self.ranking.rank(views[0]).p
         return Reading(self.readouts.score(views).argmax(1), p)
 
@@ -236,52 +251,53 @@ class Detector(Part):
     head_rounds: int = 2
     sample_size: int = 20_000
 
+    def takes_sample(self, n: int, n_novel: int | None) -> bool:
+        """Whether a window of so many instances is searched in a sample of them."""
+        return n > max(self.sample_size, n_novel or 0)
+
     def detect(self, x: Tensor, n_novel: int | None, model: Model, seed: int) -> DetectorResult:
         """Find the novel classes of a window. Estimate their number if ``n_novel`` is None."""
-        if len(x) > max(self.sample_size, n_novel or 0):
-            return self._detect_by_sample(x, n_novel, model, seed)
         found = self._search(x, n_novel, model, seed)
         return DetectorResult(
             found.decision, found.novelty, found.n_novel, found.count_probability, found.curve,
             found.window.points, model.read(found.window.views),
         )  # fmt: skip
 
-    def _detect_by_sample(
-        self, x: Tensor, n_novel: int | None, model: Model, seed: int
+    def detect_by_sample(
+        self, x: Converted, n_novel: int | None, model: Model, seed: int
     ) -> DetectorResult:
         """Search a sample of a large window, and assign all instances to what was found.
 
         The instances of the sample, and those equal to them, keep what the search says of them.
+        Instances are assigned where they are; only the sample and the results come here.
         """
         size = max(self.sample_size, n_novel or 0)
-        sample = sample_by_content(x.cpu().numpy(), size, seed)
+        (keys,) = x.map(lambda block: (hash_rows(block.cpu().numpy(), seed),))
+        sample = sample_by_content(keys, size)
         warn_once(
             f"the novel classes are searched in a random sample of {size} of {len(x)} instances: "
             f"classes of fewer than {smallest_class_seen(len(x), size)} may be missed "
             "(detector.sample_size)."
         )
-        found = self._search(x[torch.from_numpy(sample.rows).to(x.device)], n_novel, model, seed)
-        placement, space = self._make_placement(found), found.window.space
-        points = found.window.points.new_empty(len(x), found.window.points.shape[1])
-        whole = Placed.empty(len(x), points)
-        label, p = whole.label.clone(), whole.novelty.new_empty(0)
-        for start, block, own in zip(
-            range(0, len(x), BLOCK), torch.split(x, BLOCK), torch.split(points, BLOCK), strict=True
-        ):
+        found = self._search(x.take(sample.rows), n_novel, model, seed)
+        placement, space, device = self._make_placement(found), found.window.space, model.device
+        model.prepare_reading()
+
+        def assign(block: Tensor) -> tuple[Array, ...]:
             views = model.embedding.views(block)
-            own.copy_(space.transform(self._choose_views(views, model)))
-            whole.put(start, placement.place(own))
-            reading = model.read(views)
-            label[start : start + len(block)] = reading.label
-            if reading.novelty_p is not None:
-                p = p if len(p) else torch.empty_like(whole.novelty)
-                p[start : start + len(block)] = reading.novelty_p
-        twins = torch.from_numpy(sample.twins).to(x.device)
+            points = space.transform(self._choose_views(views, model))
+            label, p = model.read(views)
+            assigned = (points, *placement.place(points), label, *(() if p is None else (p,)))
+            return tuple(part.cpu().numpy() for part in assigned)
+
+        joined = (torch.from_numpy(part).to(device) for part in x.map(assign))
+        points, novelty, nearest, cluster, label, *p = joined
+        twins = torch.from_numpy(sample.twins).to(device)
         of_sample = Placed(found.novelty, found.decision.label, found.decision.cluster)
-        whole = whole.replace_twins(of_sample, twins)
+        whole = Placed(novelty, nearest, cluster).replace_twins(of_sample, twins)
         return DetectorResult(
             Decision(whole.label, whole.cluster), whole.novelty, found.n_novel,
-            found.count_probability, found.curve, points, Reading(label, p if len(p) else None),
+            found.count_probability, found.curve, points, Reading(label, p[0] if p else None),
         )  # fmt: skip
 
     def _make_placement(self, found: Search) -> Placement:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from cilf.core import Detection, validation
 from cilf.core.notices import warn_once
 from cilf.core.parameters import Part, inherit_descriptions
 from cilf.core.random import derive_seed, generator
+from cilf.core.rows import Converted
 from cilf.core.types import Array, Floats, Ints
 from cilf.learners.base import Arrays
 from cilf.learners.cilf import backbone_choice
@@ -207,10 +209,17 @@ class CILF(EditableLearner):
         self._keep(embedding)
         self._memory = known.rebalance(self.memory_size, rng)
 
+    def _detects_in_blocks(self, n: int, n_novel: int | None) -> bool:
+        return isinstance(self.detector, Detector) and self.detector.takes_sample(n, n_novel)
+
     def _detect(self, X: Array, n_novel: int | None) -> Detection:
-        x = as_tensor(X, self._network.device)
         seed = derive_seed(self.seed, "detect", self._n_updates)
-        result = self.detector.detect(x, n_novel, self._model(), seed)
+        to_tensor = partial(as_tensor, device=self._network.device)
+        if isinstance(self.detector, Detector) and self.detector.takes_sample(len(X), n_novel):
+            x = Converted(X, to_tensor)
+            result = self.detector.detect_by_sample(x, n_novel, self._model(), seed)
+        else:
+            result = self.detector.detect(to_tensor(X), n_novel, self._model(), seed)
         label, p = result.reading or Reading(result.decision.label, None)
         return Detection(
             novelty=to_numpy(result.novelty),

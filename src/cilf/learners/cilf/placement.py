@@ -22,21 +22,6 @@ class Placed(NamedTuple):
     label: Tensor  # (n,)
     cluster: Tensor  # (n,) -1 for known instances
 
-    @classmethod
-    def empty(cls, n: int, like: Tensor) -> Placed:
-        """Room for the places of so many instances.
-
-        It is there before the blocks come: small results between large temporary values would
-        keep the memory of these from being used again.
-        """
-        whole = torch.zeros(n, dtype=torch.int64, device=like.device)
-        return cls(like.new_zeros(n), whole, whole.clone())
-
-    def put(self, start: int, block: Placed) -> None:
-        """Set the places of the instances from ``start`` on."""
-        for whole, part in zip(self, block, strict=True):
-            whole[start : start + len(part)] = part
-
     def replace_twins(self, sample: Placed, twins: Tensor) -> Placed:
         """The places with those of a sample for all instances that are equal to one of it.
 
