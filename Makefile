@@ -7,11 +7,12 @@ BIN := $(VENV)/bin
 VENV_STAMP := $(VENV)/.made
 REPORT_STAMP := $(VENV)/.has-report
 DEV_STAMP := $(VENV)/.has-dev
+RELEASE_STAMP := $(VENV)/.has-release
 INTERRUPTED := $(VENV)/.unfinished
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test needs-git lint bench docs
+.PHONY: help setup demo test needs-git lint bench docs wheel sbom
 
 help:
 	@echo "make setup   make .venv and install cilf with everything the tests need"
@@ -20,6 +21,8 @@ help:
 	@echo "make lint    check style, types and layers"
 	@echo "make bench   compare the speed of the training loop with a bare PyTorch loop"
 	@echo "make docs    run every example in the documentation"
+	@echo "make wheel   build the package into dist/"
+	@echo "make sbom    list the packages of constraints.txt in dist/, as CycloneDX"
 	@echo "make PYTHON=/path/to/python3 ...   use that Python (3.11 or newer)"
 
 setup: $(DEV_STAMP)
@@ -45,6 +48,14 @@ bench: $(DEV_STAMP)
 
 docs: $(DEV_STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --doctest-glob='*.md' README.md CONTRIBUTING.md docs
+
+wheel: $(DEV_STAMP)
+	$(BIN)/hatchling build -d dist
+
+sbom: $(RELEASE_STAMP)
+	@mkdir -p dist
+	$(BIN)/python -W ignore -m cyclonedx_py requirements constraints.txt --pyproject pyproject.toml \
+		--output-format JSON --output-reproducible --output-file dist/cilf.cdx.json
 
 # ------------------------------------------------------------------------------- set-up
 
@@ -87,5 +98,9 @@ $(REPORT_STAMP): pyproject.toml constraints.txt $(VENV_STAMP)
 
 comma := ,
 $(DEV_STAMP): pyproject.toml constraints.txt $(VENV_STAMP)
-	$(call install,dev$(comma)report$(comma)data$(comma)pretrained$(comma)onnx$(comma)text$(comma)cluster$(comma)tensorboard$(comma)mlflow$(comma)analysis$(comma)console$(comma)postgres$(comma)watch)
+	$(call install,dev$(comma)all)
 	@touch $@ $(REPORT_STAMP)
+
+$(RELEASE_STAMP): pyproject.toml constraints.txt $(VENV_STAMP)
+	$(call install,release)
+	@touch $@

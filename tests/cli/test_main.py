@@ -152,3 +152,14 @@ def test_a_full_disk_is_one_line(run: Any, tmp_path: Path, monkeypatch: pytest.M
     assert done.err.strip().endswith(
         "the system says: No space left on device. Make room, or give a folder on another disk."
     )
+
+
+def test_old_names_work_and_are_said_in_one_line(run: Any, tmp_path: Path) -> None:
+    told = "{} is called {} since cilf 0.2.0: use the new name, cilf 0.4.0 will not know the old"
+    out = str(tmp_path / "run")
+    done = run("run", "--learner", "senc-mas", "--set", "accepted=2", "--out", out)
+    assert told.format("accepted of SENCMaS", "accepted_share") in done.err.splitlines()[0]
+    assert done.err.splitlines()[-1].startswith("error: accepted_share")
+    done = run("paper", "--draw", "no-such-table")
+    assert told.format("--draw of cilf paper", "--plot") in done.err.splitlines()[0]
+    assert "no-such-table" in done.err.splitlines()[-1]

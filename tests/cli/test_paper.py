@@ -60,7 +60,7 @@ def test_what_is_there_is_not_run_again(few_digits: Path, tmp_path: Path) -> Non
     assert cells == sorted((out / CELLS).iterdir())
     assert [(cell / "records.jsonl").stat().st_mtime_ns for cell in cells] == before
     assert set(json.loads((out / "paper.json").read_text())["items"]) == {"table2", "figure6"}
-    assert run("table2", *few, "--seed", "0", "--seed", "1", "--draw") == 0
+    assert run("table2", *few, "--seed", "0", "--seed", "1", "--plot") == 0
     assert cells == sorted((out / CELLS).iterdir())
 
 
@@ -105,7 +105,7 @@ def test_json_is_alone_on_standard_output(
     assert run("figure2", "--data", str(few_digits), *mine, "--out", str(out)) == 0
     assert "fitting" not in capsys.readouterr().err
     file.write_text(TALKS.replace("hello", "other"), encoding="utf-8")
-    assert run("figure2", "--data", str(few_digits), *mine, "--out", str(out), "--draw") == 0
+    assert run("figure2", "--data", str(few_digits), *mine, "--out", str(out), "--plot") == 0
     assert "no finished run" in capsys.readouterr().out
     assert [kept] == list((out / "maps").iterdir())
 
@@ -126,7 +126,7 @@ def test_drawing_alone_makes_a_folder_that_is_known_and_reported(
 ) -> None:
     out = tmp_path / "paper"
     few = ["--data", str(few_digits), "--out", str(out)]
-    assert run("figure4", *few, "--draw") == 0
+    assert run("figure4", *few, "--plot") == 0
     assert run("figure4", *few, "--jobs", "1") == 0
     page = write_report(out).read_text()
     assert "Figure 4. Which class comes when" in page

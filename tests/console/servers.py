@@ -18,15 +18,16 @@ PATIENCE = 120.0  # seconds for a machine with much else to do
 
 
 class Server:
-    """``cilf console`` on a store."""
+    """``cilf console`` on a store, by the package of a Python (by default the one under test)."""
 
-    def __init__(self, store: Path, *options: str) -> None:
+    def __init__(self, store: Path, *options: str, python: Path | None = None) -> None:
         self.store, self.options = store, options
+        self.python = str(python or sys.executable)
         self.process: subprocess.Popen[str] | None = None
         self.url = ""
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "cilf", "console", "--store", str(self.store)]
+        command = [self.python, "-m", "cilf", "console", "--store", str(self.store)]
         self.process = subprocess.Popen(
             [*command, "--port", "0", *self.options],
             stdout=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"},
@@ -55,8 +56,8 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(store: Path, *options: str) -> Iterator[Server]:
-    server = Server(store, *options)
+def serving(store: Path, *options: str, python: Path | None = None) -> Iterator[Server]:
+    server = Server(store, *options, python=python)
     server.start()
     try:
         yield server

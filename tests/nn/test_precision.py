@@ -44,19 +44,27 @@ def test_a_network_computes_in_the_precision(name: str, dtype: torch.dtype) -> N
     assert layer(x).dtype == torch.float32
 
 
-@pytest.fixture(params=["ieee", "tf32"])
-def before(request: pytest.FixtureRequest) -> Iterator[str]:
-    products = torch.backends.cuda.matmul
-    at_first, products.fp32_precision = products.fp32_precision, request.param
-    yield request.param
-    products.fp32_precision = at_first
+SETTING, ON = precision.TF32
 
 
-def test_tf32_ends_with_the_block_and_with_an_error(before: str) -> None:
-    products = torch.backends.cuda.matmul
+@pytest.fixture(params=[False, True], ids=["ieee", "tf32"])
+def before(request: pytest.FixtureRequest) -> Iterator[str | bool]:
+    at_first = read_setting()
+    off = {"fp32_precision": "ieee", "allow_tf32": False}[SETTING]
+    setattr(torch.backends.cuda.matmul, SETTING, ON if request.param else off)
+    yield read_setting()
+    setattr(torch.backends.cuda.matmul, SETTING, at_first)
+
+
+def read_setting() -> str | bool:
+    setting: str | bool = getattr(torch.backends.cuda.matmul, SETTING)
+    return setting
+
+
+def test_tf32_ends_with_the_block_and_with_an_error(before: str | bool) -> None:
     with precision._allow_tf32(CUDA):
-        assert products.fp32_precision == "tf32"
-    assert products.fp32_precision == before
+        assert read_setting() == ON
+    assert read_setting() == before
 
     def fail() -> None:
         with precision._allow_tf32(CUDA):
@@ -64,9 +72,9 @@ def test_tf32_ends_with_the_block_and_with_an_error(before: str) -> None:
 
     with pytest.raises(RuntimeError, match="stop"):
         fail()
-    assert products.fp32_precision == before
+    assert read_setting() == before
 
 
-def test_other_devices_leave_tf32_alone(before: str) -> None:
+def test_other_devices_leave_tf32_alone(before: str | bool) -> None:
     with compute_in("bf16", CPU):
-        assert torch.backends.cuda.matmul.fp32_precision == before
+        assert read_setting() == before

@@ -18,6 +18,7 @@ from typer.exceptions import TyperException
 from cilf.cli import bench, console, listings, paper, runs, serving, terminal, workflow
 from cilf.cli.choices import CommandWithChoices
 from cilf.cli.options import DONE, FAILED, INTERRUPTED, REFUSED
+from cilf.core.deprecation import rename_options
 from cilf.errors import CilfError
 
 app = typer.Typer(
@@ -60,7 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _exit_code(arguments: list[str]) -> int:
     terminal.show_notices()
     try:
-        return app(arguments or ["--help"], prog_name="cilf", standalone_mode=False) or DONE
+        with terminal.show_old_names():
+            current = rename_options(arguments) or ["--help"]
+            return app(current, prog_name="cilf", standalone_mode=False) or DONE
     except CilfError as error:
         terminal.print_error(str(error))
         return REFUSED

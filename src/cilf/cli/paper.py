@@ -41,8 +41,8 @@ def paper(
             "comparison. Repeatable."
         ),
     ] = None,
-    draw: Annotated[
-        bool, typer.Option("--draw", help="Run nothing; use the finished runs.")
+    plot: Annotated[
+        bool, typer.Option("--plot", help="Run nothing; use the finished runs.")
     ] = False,
     jobs: Jobs = None,
     engine: EngineName = "local",
@@ -67,12 +67,12 @@ def paper(
         _announce_models(wanted, setup, bench)
         show_work(bench, runner, as_json)
         return
-    if not draw:
+    if not plot:
         runner.check()
         _announce_models(wanted, setup, bench)
         run_bench(bench, runner)
     with terminal.show_progress(), terminal.redirect_prints():
-        written = list(write_items(wanted, setup, out, fit=not draw))
+        written = list(write_items(wanted, setup, out, fit=not plot))
     _show_items(bench, written, as_json)
     if bench.count("failed"):
         raise typer.Exit(FAILED)

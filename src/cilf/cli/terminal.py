@@ -6,6 +6,7 @@ import json
 import logging
 import math
 import sys
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
@@ -27,6 +28,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cilf.core import WindowRecord
+from cilf.core.deprecation import OldName
 from cilf.core.notices import LOGGER
 from cilf.core.progress import FEATURES, listen
 
@@ -156,6 +158,25 @@ def show_notices() -> None:
     if not any(isinstance(handler, _NoticeHandler) for handler in LOGGER.handlers):
         LOGGER.addHandler(_NoticeHandler())
     LOGGER.propagate = False
+
+
+@contextmanager
+def show_old_names() -> Iterator[None]:
+    """Print the warnings about old names as messages, within a block."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", OldName)
+        show = warnings.showwarning
+
+        def show_message(
+            message: Warning | str, category: type[Warning], *place: Any, **named: Any
+        ) -> None:
+            if issubclass(category, OldName):
+                print_message(str(message))
+            else:
+                show(message, category, *place, **named)
+
+        warnings.showwarning = show_message
+        yield
 
 
 @contextmanager

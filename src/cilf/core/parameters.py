@@ -11,10 +11,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
-from cilf.core import validation
+from cilf.core import deprecation, validation
 from cilf.errors import BadConfig
 
-SEPARATOR = "__"  # between the name of a part and that of its parameter, in Python
+SEPARATOR = deprecation.PARTS  # between the names of a part and its parameter, in Python
 DOT = "."  # the same, on the command line and in files
 NAME = "name"  # the key of a part's own name in JSON
 
@@ -95,7 +95,7 @@ def resolve_changes(owner: Parametrised, title: str, changes: Mapping[str, Any])
     """
     values: dict[str, Any] = {}
     nested: dict[str, dict[str, Any]] = {}
-    for key, value in changes.items():
+    for key, value in deprecation.rename_parameters(type(owner), changes).items():
         name, is_nested, inner = key.partition(SEPARATOR)
         validation.one_of(f"parameter of {title}", name, defaults(type(owner)))
         if is_nested:

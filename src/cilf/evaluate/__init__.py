@@ -8,6 +8,7 @@ plots. ``read_records`` reads the records of many runs as one pandas table.
 
 from typing import TYPE_CHECKING
 
+from cilf.core.deprecation import old_attributes
 from cilf.core.lazy import lazy_attributes
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ __all__ = [
     "summarize",
 ]
 
-__getattr__ = lazy_attributes(
+_find = lazy_attributes(
     __name__,
     {
         "METRICS": "metric_table",
@@ -49,3 +50,4 @@ __getattr__ = lazy_attributes(
         "summarize": "summary",
     },
 )
+__getattr__ = old_attributes(__name__, _find)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from cilf.core import Detection, validation
+from cilf.core.deprecation import accept_old_parameters
 from cilf.core.parameters import inherit_descriptions
 from cilf.core.types import Array, Ints
 from cilf.learners.classifier import ClassifierLearner
@@ -15,6 +16,7 @@ from cilf.nn.classifier import grow_head
 
 
 @inherit_descriptions
+@accept_old_parameters
 @dataclass(kw_only=True, repr=False, eq=False)
 class DNNBase(ClassifierLearner):
     """A classifier that is trained on the labels of each window, and on nothing else.

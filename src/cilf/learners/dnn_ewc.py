@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from cilf.core import Detection, validation
+from cilf.core.deprecation import accept_old_parameters
 from cilf.core.parameters import Part, inherit_descriptions
 from cilf.core.types import Array, Ints
 from cilf.learners.base import Arrays
@@ -78,6 +79,7 @@ class Consolidation(Part):
 
 
 @inherit_descriptions
+@accept_old_parameters
 @dataclass(kw_only=True, repr=False, eq=False)
 class DNNEWC(ClassifierLearner):
     """DNN-Base with elastic weight consolidation: important weights are held where they were.

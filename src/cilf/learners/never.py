@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from cilf.core import Detection
+from cilf.core.deprecation import accept_old_parameters
 from cilf.core.parameters import inherit_descriptions
 from cilf.core.types import Array, Ints
 from cilf.learners.classifier import ClassifierLearner
@@ -18,6 +19,7 @@ NOTHING_LEARNED = "it learns nothing after the first fit"
 
 
 @inherit_descriptions
+@accept_old_parameters
 @dataclass(kw_only=True, repr=False, eq=False)
 class Never(ClassifierLearner):
     """A plain classifier of the first classes, which calls no instance novel.

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from cilf.core import Detection, validation
+from cilf.core.deprecation import accept_old_parameters
 from cilf.core.parameters import inherit_descriptions
 from cilf.core.types import Array
 from cilf.learners.classifier import ClassifierLearner
@@ -21,6 +22,7 @@ BATCH_SIZE = 512
 
 
 @inherit_descriptions
+@accept_old_parameters
 @dataclass(kw_only=True, repr=False, eq=False)
 class ODIN(ClassifierLearner):
     """A convolutional classifier with ODIN's score, and k-means on novel instances.

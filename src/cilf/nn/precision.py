@@ -9,7 +9,11 @@ import torch
 
 AUTO, FLOAT32, BF16 = "auto", "float32", "bf16"
 PRECISIONS = (AUTO, FLOAT32, BF16)
-TF32 = "tf32"
+PRODUCTS = torch.backends.cuda.matmul
+# The setting of TF32 and its value; torch before 2.9 has another one.
+TF32: tuple[str, str | bool] = (
+    ("fp32_precision", "tf32") if hasattr(PRODUCTS, "fp32_precision") else ("allow_tf32", True)
+)
 
 
 @contextmanager
@@ -50,10 +54,10 @@ def _allow_tf32(device: torch.device) -> Iterator[None]:
     if device.type != "cuda":
         yield
         return
-    products = torch.backends.cuda.matmul
-    before = products.fp32_precision
-    products.fp32_precision = TF32
+    setting, value = TF32
+    before = getattr(PRODUCTS, setting)
+    setattr(PRODUCTS, setting, value)
     try:
         yield
     finally:
-        products.fp32_precision = before
+        setattr(PRODUCTS, setting, before)

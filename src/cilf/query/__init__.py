@@ -6,6 +6,7 @@
 your own data.
 """
 
+from cilf.core.deprecation import old_attributes
 from cilf.query.oracle import Oracle
 from cilf.query.propagation import name_clusters, propagate_answers
 from cilf.query.query_policy import QueryPolicy
@@ -19,3 +20,5 @@ __all__ = [
     "name_clusters",
     "propagate_answers",
 ]
+
+__getattr__ = old_attributes(__name__)

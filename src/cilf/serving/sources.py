@@ -21,7 +21,7 @@ from cilf.core.types import Array
 from cilf.data import Instances
 from cilf.data.pixels import is_image
 from cilf.data.readers import suffixes
-from cilf.errors import BadInput, CilfError
+from cilf.errors import BadConfig, BadInput, CilfError
 from cilf.serving.inputs import read_image, read_line
 from cilf.serving.watch_state import WatchState
 from cilf.workflow.input_data import read_new
@@ -125,6 +125,15 @@ class UrlSource(FileSource):
     def __init__(self, place: str, say: Say) -> None:
         super().__init__(place, say)
         self._fsspec = optional("fsspec", extra="watch", purpose=f"the source {place!r}")
+        self._require_protocol(place.partition("://")[0].rpartition("::")[2])
+
+    def _require_protocol(self, protocol: str) -> None:
+        """Refuse a storage whose package is missing; it would not come by waiting."""
+        try:
+            self._fsspec.get_filesystem_class(protocol)
+        except (ImportError, ValueError) as error:
+            said = str(error).rstrip(".")
+            raise BadConfig(f"the source {self.place!r} cannot be opened: {said}.") from error
 
     def _list(self) -> list[Shard]:
         system, path = self._open()

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from cilf.core import Detection, validation
+from cilf.core.deprecation import accept_old_parameters
 from cilf.core.parameters import inherit_descriptions
 from cilf.core.types import Array, Ints
 from cilf.errors import BadConfig
@@ -34,6 +35,7 @@ GAN_WEIGHTS = "gan"  # the name of its weights in a file
 
 
 @inherit_descriptions
+@accept_old_parameters
 @dataclass(kw_only=True, repr=False, eq=False)
 class CFO(ClassifierLearner):
     """A classifier with a class for "none of the known", learned from counterfactual images.

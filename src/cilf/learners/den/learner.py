@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from cilf.core import Detection, validation
+from cilf.core.deprecation import accept_old_parameters
 from cilf.core.parameters import inherit_descriptions
 from cilf.core.random import torch_generator
 from cilf.core.types import Array, Ints
@@ -25,6 +26,7 @@ from cilf.nn.network import Network, backbone_features, to_numpy
 
 
 @inherit_descriptions
+@accept_old_parameters
 @dataclass(kw_only=True, repr=False, eq=False)
 class DEN(ClassifierLearner):
     """A classifier whose last layers grow with the classes, and whose old outputs do not change.

@@ -14,6 +14,7 @@ from cilf.clustering.evidence import counts_to_try
 from cilf.clustering.kmeans import fill_empty, kmeans
 from cilf.clustering.novel_clusters import novel_shares
 from cilf.core import Detection, validation
+from cilf.core.deprecation import accept_old_parameters
 from cilf.core.distances import squared_distances
 from cilf.core.parameters import inherit_descriptions
 from cilf.core.random import derive_seed, torch_generator
@@ -50,6 +51,7 @@ class _Clusters(NamedTuple):
 
 
 @inherit_descriptions
+@accept_old_parameters
 @dataclass(kw_only=True, repr=False, eq=False)
 class DTC(ClassifierLearner):
     """Deep transfer clustering of whole windows: clusters of uncertain instances are novel.

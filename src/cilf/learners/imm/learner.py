@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from cilf.core import Detection, validation
+from cilf.core.deprecation import accept_old_parameters
 from cilf.core.parameters import Part, inherit_descriptions
 from cilf.core.types import Array, Ints
 from cilf.learners.base import Arrays
@@ -52,6 +53,7 @@ class Transfer(Part):
 
 
 @inherit_descriptions
+@accept_old_parameters
 @dataclass(kw_only=True, repr=False, eq=False)
 class IMMMean(ClassifierLearner):
     """Incremental moment matching by the mean: it predicts with the mean weights of all tasks.
@@ -130,6 +132,7 @@ class IMMMean(ClassifierLearner):
 
 
 @inherit_descriptions
+@accept_old_parameters
 @dataclass(kw_only=True, repr=False, eq=False)
 class IMMMode(ClassifierLearner):
     """Incremental moment matching by the mode: a weight counts by its importance to each task.

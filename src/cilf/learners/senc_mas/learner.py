@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from cilf.core import Detection, validation
+from cilf.core.deprecation import accept_old_parameters
 from cilf.core.parameters import inherit_descriptions
 from cilf.core.random import generator, torch_generator
 from cilf.core.types import Array, Floats, Ints
@@ -23,6 +24,7 @@ from cilf.nn.memory import Memory
 
 
 @inherit_descriptions
+@accept_old_parameters
 @dataclass(kw_only=True, repr=False, eq=False)
 class SENCMaS(Learner):
     """Matrix sketches of the known data and of each class, and k-means on novel instances.
