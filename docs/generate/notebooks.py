@@ -17,7 +17,7 @@ TIMEOUT = 300  # seconds for one cell
 KEPT = "CILF_DOCS_CACHE"  # names a folder that keeps what was run, for `make docs-serve`
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|.*\r(?!\n)")
 NOTE = (
-    '!!! info "A notebook"\n    This page is the notebook [{name}]({name}), run when the site was '
+    '!!! info "A notebook"\n\n    This page is the notebook [{name}]({name}), run when the site was '
     "made. Nothing in it is left out.\n"
 )
 

@@ -84,7 +84,8 @@ def _place(path: Path) -> str:
     """Where the site holds a file or folder of the repository."""
     docs = ROOT / "docs"
     if path.is_relative_to(docs):
-        return path.relative_to(docs).as_posix()
+        place = path.relative_to(docs)
+        return (place.with_suffix(".md") if path.suffix == ".ipynb" else place).as_posix()
     name = f"{FOLDER}/{path.relative_to(ROOT).as_posix()}"
     if path.is_dir():
         return f"{name}/index.md"
