@@ -6,19 +6,23 @@ import base64
 import hashlib
 import os
 import re
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
+from traitlets.config import Config
 
 TIMEOUT = 300  # seconds for one cell
 KEPT = "CILF_DOCS_CACHE"  # names a folder that keeps what was run, for `make docs-serve`
-CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|.*\r(?!\n)")
+RAISE = "--InteractiveShell.system_raise_on_error=True"  # a command that fails ends the build
+TERMINAL = {"TERM": "dumb", "COLUMNS": "100"}  # commands show no progress
+CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 NOTE = (
-    '!!! info "A notebook"\n\n    This page is the notebook [{name}]({name}), run when the site was '
-    "made. Nothing in it is left out.\n"
+    '!!! info "A notebook"\n\n    This page is the notebook <a href="{name}" download>{name}</a>, '
+    "run when the site was made.\n"
 )
 
 
@@ -42,19 +46,29 @@ def _run(path: Path) -> Any:
     kept = folder and Path(folder) / f"{hashlib.sha256(content).hexdigest()}.ipynb"
     if kept and Path(kept).exists():
         return nbformat.read(kept, as_version=4)
-    notebook = nbformat.reads(content.decode(), as_version=4)
-    with tempfile.TemporaryDirectory() as work:
-        client = NotebookClient(
-            notebook,
-            timeout=TIMEOUT,
-            kernel_name="python3",
-            resources={"metadata": {"path": work}},
-        )
-        client.execute()
+    notebook = _execute(nbformat.reads(content.decode(), as_version=4))
     if kept:
         Path(kept).parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(notebook, kept)
     return notebook
+
+
+def _execute(notebook: Any) -> Any:
+    """Run the notebook in an empty folder, whose path its outputs do not show."""
+    with tempfile.TemporaryDirectory() as work, tempfile.TemporaryDirectory() as sockets:
+        client = NotebookClient(
+            notebook,
+            timeout=TIMEOUT,
+            extra_arguments=[RAISE],
+            coalesce_streams=True,
+            resources={"metadata": {"path": work}},
+            config=Config({"KernelManager": {"transport": "ipc", "ip": f"{sockets}/kernel"}}),
+        )
+        programs = Path(sys.executable).parent  # holds the command cilf of this environment
+        path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+        client.execute(env=os.environ | TERMINAL | {"PATH": path})
+        shown = nbformat.writes(notebook).replace(f"{work}/", "")
+    return nbformat.reads(shown, as_version=4)
 
 
 def _show(cell: Any, name: str, files: dict[str, str | bytes]) -> list[str]:
@@ -80,4 +94,6 @@ def _show_output(output: Any, name: str, files: dict[str, str | bytes]) -> list[
 
 
 def _text(text: str) -> str:
-    return f"```{{ .text .output }}\n{CONTROL.sub('', text).rstrip()}\n```"
+    lines = [line.rstrip() for line in CONTROL.sub("", text).splitlines()]
+    shown = "\n".join(lines).strip("\n")
+    return f"```{{ .text .output }}\n{shown}\n```"
