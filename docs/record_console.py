@@ -25,7 +25,7 @@ RECORDING = Path(__file__).parent / "images" / "console.webm"
 NAMES = "zero one two three four five six seven".split()
 N_KNOWN, N_TRAINING, N_WINDOW = 5, 60, 25
 SIZE = {"width": 1120, "height": 700}
-PATIENCE = 300_000  # milliseconds, for a machine with much else to do
+PATIENCE = 120_000  # milliseconds, for a machine with much else to do
 SETTLING = 1500  # milliseconds
 POINTER = """
 const pointer = document.createElement('div');
@@ -182,8 +182,8 @@ def main() -> None:
             page = browser.new_context(viewport=SIZE).new_page()
             page.set_default_timeout(PATIENCE)
             page.add_init_script(f"addEventListener('DOMContentLoaded', () => {{{POINTER}}})")
-            page.request.post(f"{address}/api/windows", data={"path": str(window)})
-            page.goto(f"{address}/windows/1")
+            asked = page.request.post(f"{address}/api/windows", data={"path": str(window)})
+            assert asked.ok, asked.text()
             film = Film(page, folder)
             record(page, film, address)
             film.write(RECORDING)
