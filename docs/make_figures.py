@@ -10,7 +10,10 @@ from pathlib import Path
 import numpy as np
 
 IMAGES = Path(__file__).parent / "images"
-KNOWN, NOVEL = ("#3b76af", "#519e3e", "#8d69b8", "#84584e", "#7f7f7f"), ("#ef8636", "#c53932", "#d57dbe")
+KNOWN, NOVEL = (
+    ("#3b76af", "#519e3e", "#8d69b8", "#84584e", "#7f7f7f"),
+    ("#ef8636", "#c53932", "#d57dbe"),
+)
 SEED = 1
 
 
@@ -50,7 +53,9 @@ def draw_window(points, found) -> None:
     for cluster in range(found.n_novel):
         rows = found.cluster == cluster
         colour = NOVEL[cluster % len(NOVEL)]
-        after.scatter(*points[rows].T, s=9, color=colour, linewidths=0, label=f"cluster {cluster + 1}")
+        after.scatter(
+            *points[rows].T, s=9, color=colour, linewidths=0, label=f"cluster {cluster + 1}"
+        )
     after.set_title("the detection")
     after.legend(frameon=False, loc="best", markerscale=2)
     for axes in (before, after):

@@ -1,8 +1,9 @@
 """Record the console anew: ``python docs/record_console.py``.
 
-A browser names the novel clusters in a window of digits and updates the model with the names. Each step
-is a picture that is shown for a set time, so that the recording does not depend on the speed of the machine. It
-needs chromium and ffmpeg on the path. The file is docs/images/console.webm.
+A browser names the novel clusters in a window of digits and updates the model with the names.
+Each step is a picture that is shown for a set time, so that the recording does not depend on the
+speed of the machine. It needs chromium and ffmpeg on the path. The file is
+docs/images/console.webm.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +24,7 @@ from typing import Any
 import numpy as np
 
 RECORDING = Path(__file__).parent / "images" / "console.webm"
-NAMES = "zero one two three four five six seven".split()
+NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven")
 N_KNOWN, N_TRAINING, N_WINDOW = 5, 60, 25
 SIZE = {"width": 1120, "height": 700}
 PATIENCE = 120_000  # milliseconds, for a machine with much else to do
@@ -103,7 +105,9 @@ def write_digits(folder: Path) -> tuple[Path, Path]:
 @contextmanager
 def serving(store: Path) -> Iterator[str]:
     """The address of a console on this store."""
-    command = [sys.executable, "-m", "cilf", "console", "--store", str(store), "--port", "0"]
+    command = [sys.executable, "-m", "cilf", "console", "--store", str(store), "--port", "0",
+        "--model", str(store.parent / "model"),
+    ]  # fmt: skip
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}
     )
@@ -115,6 +119,14 @@ def serving(store: Path) -> Iterator[str]:
     finally:
         process.terminate()
         process.wait()
+
+
+def add_window(page: Any, address: str, window: Path) -> None:
+    """Add a window as soon as the worker has read the model."""
+    end = time.monotonic() + PATIENCE / 1000
+    while not page.request.post(f"{address}/api/windows", data={"path": str(window)}).ok:
+        assert time.monotonic() < end, "the worker has not read the model"
+        page.wait_for_timeout(1000)
 
 
 def record(page: Any, film: Film, address: str) -> None:
@@ -153,9 +165,7 @@ def record(page: Any, film: Film, address: str) -> None:
 
 def digit_of(page: Any, card: str) -> str:
     """The name of the digit that most pictures of a cluster show."""
-    labels = [
-        one.get_attribute("aria-label") for one in page.locator(f"{card} .thumb").all()
-    ]
+    labels = [one.get_attribute("aria-label") for one in page.locator(f"{card} .thumb").all()]
     shown = Counter(re.search(r"Instance (\d)-", label).group(1) for label in labels)
     return NAMES[int(shown.most_common(1)[0][0])]
 
@@ -174,7 +184,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         folder = Path(name)
         known, window = write_digits(folder)
-        workflow.fit(str(known), folder / "store" / "model", parameters={"backbone": "convnet"})
+        workflow.fit(str(known), folder / "model", parameters={"backbone": "convnet"})
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
         )
@@ -182,8 +192,7 @@ def main() -> None:
             page = browser.new_context(viewport=SIZE).new_page()
             page.set_default_timeout(PATIENCE)
             page.add_init_script(f"addEventListener('DOMContentLoaded', () => {{{POINTER}}})")
-            asked = page.request.post(f"{address}/api/windows", data={"path": str(window)})
-            assert asked.ok, asked.text()
+            add_window(page, address, window)
             film = Film(page, folder)
             record(page, film, address)
             film.write(RECORDING)

@@ -121,9 +121,7 @@ def first_discovery(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def discovered(
-    first_discovery: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Path:
+def discovered(first_discovery: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of that folder, in which a test runs."""
     folder = tmp_path / "start"
     shutil.copytree(first_discovery, folder)

@@ -11,7 +11,14 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-LINKS = {"a": "href", "link": "href", "img": "src", "script": "src", "source": "src", "video": "src"}
+LINKS = {
+    "a": "href",
+    "link": "href",
+    "img": "src",
+    "script": "src",
+    "source": "src",
+    "video": "src",
+}
 LOADED = ("img", "script", "source", "video")
 NAMED_ONLY = ("canonical", "license")  # relations of <link> that name an address and load nothing
 OUTSIDE = ("http", "https", "mailto")

@@ -12,9 +12,9 @@ from cilf.cli.choices import CommandWithChoices
 
 HEAD = """# Command line
 
-Every command has the option `--help`. The exit code is 0 after success, 2 for bad input or usage, and 1
-for anything else. With `--json`, a command prints one JSON document on standard output; progress and
-messages go to standard error.
+Every command has the option `--help`. The exit code is 0 after success, 2 for bad input or usage,
+and 1 for anything else. With `--json`, a command prints one JSON document on standard output;
+progress and messages go to standard error.
 """
 
 
@@ -78,4 +78,7 @@ def _default_of(option: Any) -> str:
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     lines = [head, ("---",) * len(head), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("\n", " ").replace("|", "\\|") for cell in row) + " |" for row in lines)
+    return "\n".join(
+        "| " + " | ".join(cell.replace("\n", " ").replace("|", "\\|") for cell in row) + " |"
+        for row in lines
+    )

@@ -1,4 +1,4 @@
-"""What GitHub reads otherwise than the Markdown of the site: indented lists, anchors and doctests."""
+"""What GitHub reads otherwise than the site: indented lists, anchors and doctests."""
 
 from __future__ import annotations
 

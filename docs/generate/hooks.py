@@ -1,4 +1,4 @@
-"""Hooks of mkdocs: they add generated pages, and make links that work on GitHub work on the site."""
+"""Hooks of mkdocs: generated pages, and links that work on GitHub and on the site."""
 
 from __future__ import annotations
 

@@ -52,7 +52,9 @@ def relink(markdown: str, place: str) -> str:
 def readme_pages() -> dict[str, str]:
     """Sections of README.md that are pages of the site, by their place."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    sections = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", text, flags=re.DOTALL | re.MULTILINE))
+    sections = dict(
+        re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", text, flags=re.DOTALL | re.MULTILINE)
+    )
     return {place: f"# {title}\n{sections[title]}" for place, title in SECTIONS.items()}
 
 

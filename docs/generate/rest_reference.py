@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI
-
 from cilf import workflow
 from cilf.console import app as console_app
 from cilf.console.guard import Access
@@ -21,13 +19,14 @@ from cilf.serving.live_model import LiveModel
 CONSOLE = """# REST of the console
 
 The interface of `cilf console`. A running console gives the same as an OpenAPI document at
-`/openapi.json`. [The console](../console.md#rest) has examples, and [Access](../console.md#access) says who may
-use it.
+`/openapi.json`. [The console](../console.md#rest) has examples, and
+[Access](../console.md#access) says who may use it.
 """
 SERVING = """# REST of serving
 
-The interface of `cilf serve`, which also gives it at `/openapi.json`. [Serve](../serving.md#serve) describes
-the bodies, the answers, and the routes for operation (`/healthz`, `/readyz`, `/metrics`).
+The interface of `cilf serve`, which also gives it at `/openapi.json`.
+[Serve](../serving.md#serve) describes the bodies, the answers, and the routes for operation
+(`/healthz`, `/readyz`, `/metrics`).
 """
 Schema = Mapping[str, Any]
 
