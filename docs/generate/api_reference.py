@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from markdown_table import write_table
+
 MODULES = {
     "cilf": "the names used most",
     "cilf.learners": "the learners, and what every learner does",
@@ -28,6 +30,7 @@ WIDTH = 88  # of a signature in one line
 NUMPY_SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}\n", flags=re.MULTILINE)
 GOOGLE_SECTION = re.compile(r"^(Args|Attributes|Returns|Yields|Raises):\n", flags=re.MULTILINE)
 ENTRY = re.compile(r"^(?P<name>\*{0,2}\w[\w, *]*?)(?: : (?P<type>.*))?$")
+ANNOTATION = re.compile(r"(: |-> )'([^']*)'")
 ROLE = re.compile(r":\w+:`([^`]+)`")
 PAGE = re.compile(r"``docs/([\w./-]+\.md)``")
 
@@ -104,12 +107,17 @@ def _write_signature(name: str, value: Any) -> str:
     signature = signature.replace(parameters=kept)
     if inspect.isclass(value):
         signature = signature.replace(return_annotation=inspect.Signature.empty)
-    line = f"{name}{signature}".replace("'", "")
+    line = _unquote(f"{name}{signature}")
     if len(line) > WIDTH:
         arguments = "".join(f"    {one},\n" for one in _arguments(signature))
         after = signature.replace(parameters=[])
-        line = f"{name}(\n{arguments}{str(after)[1:]}".replace("'", "")
+        line = _unquote(f"{name}(\n{arguments}{str(after)[1:]}")
     return f"```python\n{line}\n```"
+
+
+def _unquote(signature: str) -> str:
+    """The signature with types as they are written, without quotes."""
+    return ANNOTATION.sub(r"\1\2", signature)
 
 
 def _arguments(signature: inspect.Signature) -> Iterator[str]:
@@ -133,7 +141,11 @@ def _convert(docstring: str) -> str:
             parts.append(_fence(body))
             continue
         entries, rest = _split_entries(body)
-        parts += [f"**{title}**", _table(entries, "name", "type", "description"), _fence(rest)]
+        parts += [
+            f"**{title}**",
+            write_table(("name", "type", "description"), entries),
+            _fence(rest),
+        ]
     return "\n\n".join(part for part in parts if part.strip())
 
 
@@ -148,7 +160,7 @@ def _convert_google(text: str) -> str:
             parts.append(f"**{title}**: " + " ".join(lines))
         else:
             named = {"Args": "Parameters"}.get(title, title)
-            parts += [f"**{named}**", _table(_colon_entries(lines), "name", "description")]
+            parts += [f"**{named}**", write_table(("name", "description"), _colon_entries(lines))]
         parts.append(_fence(body[inside.end() :]))
     return "\n\n".join(part for part in parts if part.strip())
 
@@ -175,13 +187,6 @@ def _split_entries(body: str) -> tuple[list[tuple[str, ...]], str]:
         elif line:
             return [tuple(entry) for entry in entries], "\n".join(lines[position:])
     return [tuple(entry) for entry in entries], ""
-
-
-def _table(rows: list[tuple[str, ...]], *head: str) -> str:
-    lines = [head, ("---",) * len(head), *rows]
-    return "\n".join(
-        "| " + " | ".join(cell.strip().replace("|", "\\|") for cell in row) + " |" for row in lines
-    )
 
 
 def _fence(text: str) -> str:

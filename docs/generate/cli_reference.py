@@ -6,6 +6,7 @@ import inspect
 from typing import Any
 
 import typer
+from markdown_table import write_table
 
 from cilf.cli import app
 from cilf.cli.choices import CommandWithChoices
@@ -42,12 +43,12 @@ def _write_command(command: Any, name: str) -> str:
     parts = [f"## {name}", inspect.cleandoc(command.help or ""), f"```\n{usage}\n```"]
     if arguments:
         rows = [(f"`{_name_of(one)}`", one.help or "") for one in arguments]
-        parts.append(_table(("argument", "description"), rows))
+        parts.append(write_table(("argument", "description"), rows))
     shown = [one for one in options if not one.hidden]
     if shown:
         context = command.make_context(name, [], resilient_parsing=True)
-        rows = [(_spell(one, context), one.help or "", _default_of(one)) for one in shown]
-        parts.append(_table(("option", "description", "default"), rows))
+        described = [(_spell(one, context), one.help or "", _default_of(one)) for one in shown]
+        parts.append(write_table(("option", "description", "default"), described))
     return "\n\n".join(parts) + "\n"
 
 
@@ -74,11 +75,3 @@ def _default_of(option: Any) -> str:
     if value is None or value is False or callable(value) or value in ((), []):
         return ""
     return f"`{value}`"
-
-
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    lines = [head, ("---",) * len(head), *rows]
-    return "\n".join(
-        "| " + " | ".join(cell.replace("\n", " ").replace("|", "\\|") for cell in row) + " |"
-        for row in lines
-    )

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from markdown_table import write_table
+
 from cilf import workflow
 from cilf.console import app as console_app
 from cilf.console.guard import Access
@@ -80,7 +82,7 @@ def _write_route(path: str, method: str, route: Schema) -> str:
         for one in route.get("parameters", [])
     ]
     if parameters:
-        parts.append(_table(("parameter", "in", "type", "default"), parameters))
+        parts.append(write_table(("parameter", "in", "type", "default"), parameters))
     for kind, body in route.get("requestBody", {}).get("content", {}).items():
         parts.append(f"Body, `{kind}`: {_type_of(body['schema'])}")
     answers = []
@@ -90,7 +92,7 @@ def _write_route(path: str, method: str, route: Schema) -> str:
             f"{_type_of(body.get('schema', {}))} (`{kind}`)" for kind, body in content.items()
         )
         answers.append((f"{status}", answer.get("description", ""), types))
-    parts.append(_table(("status", "meaning", "answer"), answers))
+    parts.append(write_table(("status", "meaning", "answer"), answers))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -107,7 +109,7 @@ def _write_schema(name: str, schema: Schema) -> str:
         for key, one in schema.get("properties", {}).items()
     ]
     if rows:
-        parts.append(_table(("key", "type", "default", "description"), rows))
+        parts.append(write_table(("key", "type", "default", "description"), rows))
     if "enum" in schema:
         parts.append("One of " + ", ".join(f"`{value}`" for value in schema["enum"]) + ".")
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -138,11 +140,3 @@ def _need_of(parameter: Schema) -> str:
 
 def _default_of(schema: Schema) -> str:
     return f"`{json.dumps(schema['default'])}`" if "default" in schema else ""
-
-
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    lines = [head, ("---",) * len(head), *rows]
-    return "\n".join(
-        "| " + " | ".join(cell.replace("\n", " ").replace("|", "\\|") for cell in row) + " |"
-        for row in lines
-    )
