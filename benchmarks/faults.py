@@ -478,14 +478,16 @@ class Bench:
     def _choose_faults(
         self, start: Path, command: Command, n_points: int, took: float
     ) -> Iterator[tuple[str, int] | float]:
-        share = n_points // 4
+        """A quarter of the points of each kind, and random moments for all that is left."""
+        share, n_left = n_points // 4, n_points
         for kind in ("kill", "torn", "full"):
             counting = self.copy(start)
             n = int(self.try_out(counting, command.work, Fault(kind, 0, counting)).answer)
             shutil.rmtree(counting)
             chosen = range(1, n + 1) if n <= share else self.rng.sample(range(1, n + 1), share)
+            n_left -= len(chosen)
             yield from ((kind, number) for number in sorted(chosen))
-        yield from (self.rng.uniform(0.01, took) for _ in range(share))
+        yield from (self.rng.uniform(0.01, took) for _ in range(n_left))
 
     def _judge(
         self, name: str, title: str, command: Command, folder: Path, outcome: Outcome,

@@ -173,7 +173,7 @@ def widen(model: Model, x: Tensor, n_steps: int) -> Model:
     old = model.embedding
     network = learn_view(old.network, torch.cat([x, model.labelled.x]), n_steps)
     wide = WidenedEmbedding(old.network, old.patches, old.centres, network)
-    centres = locate_classes(wide.views(model.memory.x), model.memory.y, len(old.prototypes))
+    centres = locate_classes(wide.views, model.memory.x, model.memory.y, len(old.prototypes))
     return replace(model, embedding=replace(wide, centres=[*old.centres, centres[-1]]))
 
 

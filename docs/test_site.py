@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from cilf.benchmark import bench
-from cilf.console import backup, store
-from cilf.evaluate import records
-from cilf.learners import LEARNERS, persistence
-from cilf.workflow import findings, model_log
+from cilf.learners import LEARNERS
 
 DOCS = Path(__file__).parent
 CONFIG = yaml.safe_load((DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8"))
@@ -56,20 +51,3 @@ def test_tutorials_are_stored_without_outputs() -> None:
     for path in DOCS.glob("tutorials/*.ipynb"):
         cells = yaml.safe_load(path.read_text(encoding="utf-8"))["cells"]
         assert not any(cell.get("outputs") or cell.get("execution_count") for cell in cells), path
-
-
-def test_the_page_of_formats_has_their_versions() -> None:
-    page = (DOCS / "reference" / "formats.md").read_text(encoding="utf-8")
-    stated = dict(
-        re.findall(r"^\| ([a-z]+) \| `cilf .*? \| (\d+) \| [\d, ]+ \|$", page, re.MULTILINE)
-    )
-    stated |= dict(re.findall(r"^\| (learner) \| .*? \| (\d+) \| [\d, ]+ \|$", page, re.MULTILINE))
-    assert {name: int(version) for name, version in stated.items()} == {
-        "model": model_log.FORMAT,
-        "learner": persistence.FORMAT,
-        "findings": findings.FORMAT,
-        "run": records.FORMAT,
-        "benchmark": bench.FORMAT,
-        "store": store.FORMAT,
-        "backup": backup.FORMAT,
-    }

@@ -248,7 +248,11 @@ def test_classes_are_edited(vectors: Any) -> None:
     assert (
         "'emmet' was forgotten in version 6; earlier versions still hold it (1, 2, 3, 4)" in history
     )
-    for event in ("rename: ant renamed to emmet", "forget: emmet was forgotten", "cta corrected to"):
+    for event in (
+        "rename: ant renamed to emmet",
+        "forget: emmet was forgotten",
+        "cta corrected to",
+    ):
         assert event in history
     rebuilt = vectors("rebuild", "model")
     assert "model: version 7, from" in rebuilt.out
@@ -332,6 +336,33 @@ def test_a_costly_update_shows_what_it_costs(vectors: Any) -> None:
     assert "seen/wrong.csv, forced; new classes: wasp" in " ".join(
         vectors("model", "net").out.split()
     )
+
+
+def test_a_model_is_trained_on_several_devices(
+    vectors: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def learn_here(learner: base.Learner, *instances: Any, devices: int) -> None:
+        asked.append(devices)
+        learner.set_params(training__devices=1)
+        learner._learn(*instances)
+        learner.set_params(training__devices=devices)
+
+    monkeypatch.setattr(base, "learn_in_ranks", learn_here)
+    net = ["--learner", "dnn-base", "--set", "epochs=1", "--set", "update_epochs=1"]
+    known = ("fit", "known.csv", "--label", "kind")
+    assert vectors(*known, "--out", "net", *net, "--devices", "3").code == 0
+    assert vectors("detect", "net", "new.csv", "--out", "seen").code == 0
+    for number, options in enumerate([(), ("--devices", "2")]):
+        lines = [f"new.csv:{50 + 10 * number + row},cat" for row in range(10)]
+        Path("seen/cats.csv").write_text("\n".join(["identity,label", *lines]))
+        done = vectors("update", "net", "seen/cats.csv", "--force", *options)
+        assert done.code == 0, done.err
+    assert asked == [3, 3, 2]
+    assert cilf.load("net").get_params()["training__devices"] == 2
+    refused = vectors(*known, "--out", "forest", "--learner", "iforest", "--devices", "2")
+    assert (refused.code, "unknown parameter of 'iforest' 'training'" in refused.err) == (2, True)
 
 
 def test_a_learner_that_holds_nothing_out_is_said_to_be_overestimated(vectors: Any) -> None:

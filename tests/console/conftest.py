@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,8 @@ from cilf.console.guard import Access
 from cilf.console.service import MEMORY, Console
 from cilf.console.store import DONE, Event, Store
 from cilf.console.verbs import VERBS
+
+from .servers import missing_postgres, postgres
 
 PLACES = {"cat": (0.0, 0.0), "dog": (9.0, 0.0), "cow": (0.0, 9.0), "hen": (9.0, 9.0)}
 COWS, HENS = 1, 2  # clusters
@@ -168,3 +172,30 @@ def post(client: TestClient, verb: str, status: int = 200, **body: Any) -> Any:
     answer = client.post(f"/api/windows/1/{verb}", json=body)
     assert answer.status_code == status, answer.text
     return answer.json()
+
+
+# ----------------------------------------------------------------- PostgreSQL
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """The URL of a PostgreSQL database that all tests share."""
+    pytest.importorskip("psycopg")
+    reason = missing_postgres()
+    if reason is not None:
+        pytest.skip(reason)
+    with tempfile.TemporaryDirectory(prefix="cilf-postgres-") as folder:
+        Path(folder).chmod(0o755)  # another user starts it
+        with postgres(Path(folder) / "server") as url:
+            yield url
+
+
+@pytest.fixture
+def new_database(postgres_url: str) -> str:
+    """The URL of an empty PostgreSQL database."""
+    import psycopg
+
+    name = f"test_{uuid.uuid4().hex}"
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return postgres_url.replace("/postgres", f"/{name}")

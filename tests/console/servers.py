@@ -102,7 +102,7 @@ def postgres(folder: Path) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     server = subprocess.Popen(
-        ["postgres", "-D", str(data), "-p", str(port), "-k", "", "-h", "127.0.0.1"],
+        ["postgres", "-D", str(data), "-p", str(port), "-k", "", "-h", "127.0.0.1", "-F"],
         cwd=folder, **ids, **quiet,
     )  # fmt: skip
     try:

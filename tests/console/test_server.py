@@ -14,9 +14,10 @@ import httpx
 import pytest
 
 from cilf.console import window_view
+from cilf.console.database import FILE
 from cilf.console.server import readable_roots, serve
 from cilf.console.service import Console
-from cilf.console.store import FILE, Store
+from cilf.console.store import Store
 from cilf.errors import BadConfig
 
 from .conftest import (

@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from cilf.console import window_view
+from cilf.console.database import FILE, make_engine
 from cilf.console.service import Conflict, Console
 from cilf.console.state import Patch
-from cilf.console.store import CLASSES, FILE, FORMAT, Event, SeqTaken, Store, _tables, now
+from cilf.console.store import CLASSES, FORMAT, Event, SeqTaken, Store, _tables, now
 from cilf.errors import BadConfig
 
 from .conftest import (
@@ -23,21 +25,6 @@ from .conftest import (
     put_model,
     put_window,
 )
-from .servers import missing_postgres, postgres
-
-
-@pytest.fixture(scope="module")
-def postgres_url() -> Iterator[str]:
-    pytest.importorskip("psycopg")
-    reason = missing_postgres()
-    if reason is not None:
-        pytest.skip(reason)
-    import tempfile
-
-    with tempfile.TemporaryDirectory(prefix="cilf-postgres-") as folder:
-        Path(folder).chmod(0o755)  # another user starts it
-        with postgres(Path(folder) / "server") as url:
-            yield url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -139,40 +126,55 @@ def test_databases_that_cannot_be_used(tmp_path: Path, url: str) -> None:
         Store(tmp_path, url)
 
 
-FOREIGN = {FORMAT - 1: "an older cilf, so start a new store", FORMAT + 1: "a newer cilf, so update"}
+NEWER = rf"has format {FORMAT + 1}, and this cilf reads {FORMAT}: .*a newer cilf, so update cilf"
 
 
-@pytest.mark.parametrize("format", FOREIGN)
-def test_a_file_of_another_format_is_refused_and_not_touched(tmp_path: Path, format: int) -> None:
+def test_a_file_of_a_newer_format_is_refused_and_not_touched(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / FILE) as connection:
-        connection.execute(f"PRAGMA user_version = {format}")
-    with pytest.raises(BadConfig, match=f"has format {format}.*{FOREIGN[format]}"):
+        connection.execute(f"PRAGMA user_version = {FORMAT + 1}")
+    with pytest.raises(BadConfig, match=NEWER):
         Store(tmp_path)
     with sqlite3.connect(tmp_path / FILE) as connection:
         assert connection.execute("SELECT name FROM sqlite_master").fetchall() == []
 
 
-@pytest.mark.parametrize("format", FOREIGN)
-def test_a_database_of_another_format_is_refused(
-    postgres_url: str, tmp_path: Path, format: int
-) -> None:
-    store = Store(tmp_path, postgres_url)
-    store.put_fact("format", format)
-    with pytest.raises(BadConfig, match=f"has format {format}.*{FOREIGN[format]}"):
-        Store(tmp_path, postgres_url)
-    _tables.drop_all(store.engine)
+def test_a_database_of_a_newer_format_is_refused(new_database: str, tmp_path: Path) -> None:
+    store = Store(tmp_path, new_database)
+    with store.engine.begin() as connection:
+        connection.exec_driver_sql(f"UPDATE alembic_version SET version_num = '{FORMAT + 1:04}'")
+    with pytest.raises(BadConfig, match=NEWER):
+        Store(tmp_path, new_database)
     store.close()
+
+
+def test_a_database_of_another_program_is_refused(new_database: str, tmp_path: Path) -> None:
+    engine = make_engine(tmp_path, new_database)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE alembic_version (version_num text)")
+        connection.exec_driver_sql("INSERT INTO alembic_version VALUES ('ae1027a6acf')")
+    with pytest.raises(BadConfig, match="version 'ae1027a6acf' of another program: give a data"):
+        Store(tmp_path, new_database)
+    engine.dispose()
+
+
+def test_tables_of_another_program_are_left_alone(new_database: str, tmp_path: Path) -> None:
+    engine = make_engine(tmp_path, new_database)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE orders (id integer)")
+    with pytest.raises(BadConfig, match=r"has tables of another program .'orders'.: give a datab"):
+        Store(tmp_path, new_database)
+    with engine.connect() as connection:
+        assert sa.inspect(connection).get_table_names() == ["orders"]
+    engine.dispose()
+    assert not (tmp_path / "backups").exists()
 
 
 def test_a_file_knows_its_format(tmp_path: Path) -> None:
     Store(tmp_path).close()
     with sqlite3.connect(tmp_path / FILE) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (FORMAT,)
-        connection.execute("PRAGMA user_version = 0")  # as an earlier cilf wrote it
-    store = Store(tmp_path)
-    store.close()
-    with sqlite3.connect(tmp_path / FILE) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (FORMAT,)
+        versions = connection.execute("SELECT version_num FROM alembic_version").fetchall()
+        assert versions == [(f"{FORMAT:04}",)]
 
 
 def test_only_a_taken_number_is_a_conflict(kept: Store) -> None:

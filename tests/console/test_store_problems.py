@@ -11,8 +11,9 @@ from fastapi.testclient import TestClient
 from sqlalchemy.exc import SQLAlchemyError
 
 from cilf.console import store_problems
+from cilf.console.database import FILE, make_engine
 from cilf.console.service import Console
-from cilf.console.store import FILE, Store
+from cilf.console.store import Store
 from cilf.console.store_problems import (
     DAMAGED,
     FULL,
@@ -90,9 +91,7 @@ def test_errors_of_the_system(number: int, sentence: str) -> None:
 
 def test_a_database_that_does_not_answer() -> None:
     pytest.importorskip("psycopg")
-    from cilf.console.store import _engine
-
-    engine = _engine(Path(), "postgresql://nobody@127.0.0.1:1/nothing")
+    engine = make_engine(Path(), "postgresql://nobody@127.0.0.1:1/nothing")
     with pytest.raises(SQLAlchemyError) as caught:
         engine.connect()
     assert explain_problem(caught.value) == UNREACHABLE

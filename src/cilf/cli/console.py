@@ -12,6 +12,15 @@ from cilf.cli import terminal
 from cilf.cli.options import Encoders
 from cilf.cli.server_options import Host, Port, Token, TokenFile, read_token
 
+Database = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        envvar="CILF_DATABASE",
+        help="A PostgreSQL database (default: a file of SQLite in the store).",
+    ),
+]
+
 
 def console(
     context: typer.Context,
@@ -23,14 +32,7 @@ def console(
     model: Annotated[
         Path | None, typer.Option(help="The model folder (default: 'model' in the store).")
     ] = None,
-    database: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            envvar="CILF_DATABASE",
-            help="A PostgreSQL database (default: a file of SQLite in the store).",
-        ),
-    ] = None,
+    database: Database = None,
     encoder: Encoders = None,
     data: Annotated[
         list[Path] | None,
@@ -54,6 +56,7 @@ def console(
 def backup(
     store: Annotated[Path, typer.Argument(help="The folder of a console, which may be running.")],
     file: Annotated[Path, typer.Argument(help="The file to write.")],
+    database: Database = None,
 ) -> None:
     """Write a backup of a console's store to one file, while the console runs."""
     from cilf.console.server import require_console_extra
@@ -61,7 +64,7 @@ def backup(
     require_console_extra()
     from cilf.console.backup import back_up
 
-    terminal.print_line(f"{file}: {_describe_counts(back_up(store, file))}")
+    terminal.print_line(f"{file}: {_describe_counts(back_up(store, file, database))}")
     if not (store / "model").exists():
         terminal.print_message("The model is not in the store: copy its folder as well.")
 
@@ -69,14 +72,15 @@ def backup(
 def restore(
     file: Annotated[Path, typer.Argument(help="A file of 'cilf backup'.")],
     store: Annotated[Path, typer.Argument(help="The folder to make; an empty one may be there.")],
+    database: Database = None,
 ) -> None:
-    """Make a console's store from a backup."""
+    """Make a console's store from a backup, on SQLite or PostgreSQL."""
     from cilf.console.server import require_console_extra
 
     require_console_extra()
     from cilf.console.backup import restore as restore_store
 
-    terminal.print_line(f"{store}: {_describe_counts(restore_store(file, store))}")
+    terminal.print_line(f"{store}: {_describe_counts(restore_store(file, store, database))}")
 
 
 def _describe_counts(counts: Mapping[str, int]) -> str:

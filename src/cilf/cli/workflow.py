@@ -47,6 +47,14 @@ FindingsFolder = Annotated[
     Path, typer.Argument(metavar="FINDINGS", help="A findings folder made by 'cilf detect'.")
 ]
 Note = Annotated[str | None, typer.Option(metavar="TEXT", help="A note for the history.")]
+Devices = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="The number of GPUs, or of cores, to train the network on. The model keeps it for "
+        "later updates.",
+    ),
+]
 
 app = typer.Typer()
 
@@ -70,6 +78,7 @@ def fit(
         list[str] | None,
         typer.Option("--set", metavar="K=V", help="Set a parameter of the learner. Repeatable."),
     ] = None,
+    devices: Devices = None,
     label: LabelColumn = None,
     column: ContentColumn = None,
     size: ImageSize = None,
@@ -91,7 +100,7 @@ def fit(
             out,
             learner=learner,
             parameters={"seed": seed}
-            | select_given(backbone=backbone)
+            | select_given(backbone=backbone, training__devices=devices)
             | _parse_parameters(changes or []),
             loading=select_given(
                 label=label, column=column, size=size, test_share=test_share, skip_bad=skip_bad
@@ -206,6 +215,7 @@ def update(
     force: Annotated[
         bool, typer.Option("--force", help="Keep the new version whatever the known classes lose.")
     ] = False,
+    devices: Devices = None,
     note: Note = None,
     encoder: Encoders = None,
     as_json: Json = False,
@@ -213,13 +223,13 @@ def update(
     """Update a model with the labels of a person."""
     from cilf import workflow
 
-    limit = select_given(tolerance=tolerance)
+    options = select_given(tolerance=tolerance, devices=devices)
     workflow.ModelFolder.open(model)
     try:
         with terminal.show_progress():
             about, named = workflow.read_labels(labels, findings)
             updated = workflow.update(
-                model, about, named, source=labels, force=force, note=note, **limit
+                model, about, named, source=labels, force=force, note=note, **options
             )
     except workflow.WouldForget as refused:
         _show_update(refused.result, model, as_json)

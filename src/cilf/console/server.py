@@ -107,7 +107,15 @@ def _end_in_order() -> Iterator[None]:
 
 def require_console_extra() -> None:
     """Say what to install if the packages of the console are missing."""
-    for module in ("uvicorn", "fastapi", "sqlalchemy", "jinja2", "python_multipart", "PIL"):
+    for module in (
+        "uvicorn",
+        "fastapi",
+        "sqlalchemy",
+        "alembic",
+        "jinja2",
+        "python_multipart",
+        "PIL",
+    ):
         optional(module, extra="console", purpose="the console")
 
 

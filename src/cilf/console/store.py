@@ -1,7 +1,8 @@
 """The store in SQL: windows, an append-only log of what people did, jobs, and updates of the model.
 
 The database is a file of SQLite beside the windows, or a PostgreSQL database. An event is on disk
-when ``append`` returns: SQLite has a write-ahead log with a full sync.
+when ``append`` returns: SQLite has a write-ahead log with a full sync. A store of an older format
+is upgraded when it is opened, and one of a newer format is refused.
 """
 
 from __future__ import annotations
@@ -14,17 +15,24 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import event as sa_event
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
+from cilf.console.database import (
+    VERSION_TABLE,
+    exclusive_transaction,
+    is_sqlite,
+    make_engine,
+    read_format,
+    write_format,
+)
 from cilf.console.origin import Origin, current_origin
 from cilf.console.store_problems import NOTHING_SAVED, explain_problem
+from cilf.core.notices import LOGGER
 from cilf.errors import BadConfig
 
-FORMAT = 2  # of the tables and of what is in them
-FORMAT_ROW = "format"  # the fact that says so
+FORMAT = 4  # of the tables and of what is in them: the number of the last migration
 CLASSES = 0  # the stream of events about classes; every other stream is a window's
-FILE = "console.sqlite"
+DATA = "data"  # what a job is about: the path of its data
 BELOW = "./"  # what a path begins with that is kept relative to the store
 QUEUED, RUNNING, DONE, FAILED = "queued", "running", "done", "failed"
 CANCELLED = "cancelled"  # status of a job
@@ -114,6 +122,12 @@ _audit = sa.Table(
     sa.Column("action", sa.Text, nullable=False),
     sa.Column("about", sa.JSON, nullable=False),
 )
+_version = sa.Table(  # as Alembic makes it
+    VERSION_TABLE,
+    _tables,
+    sa.Column("version_num", sa.String(32), nullable=False),
+    sa.PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+)
 
 
 class SeqTaken(Exception):
@@ -194,21 +208,19 @@ class Store:
 
     def __init__(self, folder: Path, url: str | None = None) -> None:
         self.folder = folder
-        self.engine = _engine(folder, url)
+        self.engine = make_engine(folder, url)
         try:
-            self._require_format()
-            _tables.create_all(self.engine)
-            self._write_format()
+            self._prepare(url)
         except SQLAlchemyError as error:
             self.engine.dispose()
             raise BadConfig(self._explain(error)) from error
-        except BadConfig:
+        except BaseException:
             self.engine.dispose()
             raise
 
     @property
     def is_sqlite(self) -> bool:
-        return self.engine.dialect.name == "sqlite"
+        return is_sqlite(self.engine)
 
     def _explain(self, error: SQLAlchemyError) -> str:
         """Why the database cannot be opened, in one line."""
@@ -218,35 +230,48 @@ class Store:
         problem = explain_problem(error).replace(f" {NOTHING_SAVED}", "")
         return f"the store {self.folder} cannot be opened ({reason}): {problem}"
 
-    def _require_format(self) -> None:
-        """Refuse a database of another format before anything in it is changed."""
-        found = self._read_format()
-        if found in (None, FORMAT):
-            return
-        about = f"the store {self.folder} has format {found}, and this cilf reads {FORMAT}: "
-        if found > FORMAT:
-            raise BadConfig(f"{about}it was written by a newer cilf, so update cilf.")
-        raise BadConfig(f"{about}it was written by an older cilf, so start a new store.")
+    def _prepare(self, url: str | None) -> None:
+        """Make the tables of a new store, upgrade those of an older one, refuse newer ones."""
+        with self.engine.connect() as connection:
+            if self._require_known(read_format(connection)) == FORMAT:
+                return
+        backup: Path | None = None
+        with exclusive_transaction(self.engine) as connection:
+            found = self._require_known(read_format(connection))  # others may have upgraded it
+            if found is None:
+                make_tables(connection)
+                write_format(connection, FORMAT)
+            elif found < FORMAT:
+                backup = self._upgrade(connection, found, url)
+        if backup is not None:
+            LOGGER.warning(
+                "the store %s was upgraded from format %d to %d. A backup from before is %s.",
+                self.folder, found, FORMAT, backup,
+            )  # fmt: skip
 
-    def _read_format(self) -> int | None:
-        """The format of the tables; None if there are none. A file of SQLite has it in its head."""
-        if self.is_sqlite:
-            with self.engine.connect() as connection:
-                version = int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
-            if version:
-                return version
-        tables = sa.inspect(self.engine).get_table_names()
-        if not tables:
-            return None
-        return int((self.fact(FORMAT_ROW) if _facts.name in tables else None) or 1)
+    def _require_known(self, found: int | None) -> int | None:
+        if found is not None and found > FORMAT:
+            raise BadConfig(
+                f"the store {self.folder} has format {found}, and this cilf reads {FORMAT}: it was "
+                "written by a newer cilf, so update cilf."
+            )
+        return found
 
-    def _write_format(self) -> None:
-        if self.fact(FORMAT_ROW) is None:
-            self.put_fact(FORMAT_ROW, FORMAT)
-        if self.is_sqlite:
-            with self.engine.begin() as connection:
-                if connection.exec_driver_sql("PRAGMA user_version").scalar_one() != FORMAT:
-                    connection.exec_driver_sql(f"PRAGMA user_version = {FORMAT}")
+    def _upgrade(self, connection: sa.Connection, found: int, url: str | None) -> Path:
+        """Upgrade the store inside a transaction. Returns the backup from before."""
+        from cilf.console.backup import back_up  # only here: both write stores
+        from cilf.console.upgrade import upgrade_store
+
+        try:
+            return upgrade_store(
+                connection, self.folder, found, lambda file: back_up(self.folder, file, url)
+            )
+        except Exception as error:  # whatever a migration meets in old rows
+            reason = str(getattr(error, "orig", error)).strip().partition("\n")[0].rstrip(".")
+            raise BadConfig(
+                f"the store {self.folder} of format {found} cannot be upgraded ({reason}). It is "
+                "as it was: make room or repair it, or use the cilf that wrote it."
+            ) from error
 
     def close(self) -> None:
         """Close the database. The file of SQLite holds everything then, without its log."""
@@ -337,11 +362,14 @@ class Store:
             return source
         return f"{BELOW}{path.relative_to(self.folder.absolute()).as_posix()}"
 
+    def _find_path(self, kept: str) -> str:
+        """The path that the table holds, as it is now."""
+        if not kept.startswith(BELOW):
+            return kept
+        return str(self.folder.absolute() / kept.removeprefix(BELOW))
+
     def _make_window(self, row: Mapping[str, Any]) -> WindowRow:
-        source = row["source"]
-        if source.startswith(BELOW):
-            source = str(self.folder.absolute() / source.removeprefix(BELOW))
-        return WindowRow(**{**row, "source": source})
+        return WindowRow(**{**row, "source": self._find_path(row["source"])})
 
     def window(self, number: int) -> WindowRow | None:
         wanted = (_windows.c.id == number) & (_windows.c.status != DELETED)
@@ -393,6 +421,8 @@ class Store:
     # ------------------------------------------------------------- jobs
 
     def add_job(self, kind: str, window: int | None = None, **about: Any) -> int:
+        if DATA in about:
+            about[DATA] = self._keep_path(about[DATA])
         self.log(f"queue {kind}", window, about, about.get("person", ""))
         return self._insert(
             _jobs, kind=kind, window=window, about=about, status=QUEUED, stage="", done=0, total=0,
@@ -401,7 +431,13 @@ class Store:
 
     def job(self, number: int) -> Job | None:
         rows = self._rows(sa.select(_jobs).where(_jobs.c.id == number))
-        return Job(**rows[0]) if rows else None
+        return self._make_job(rows[0]) if rows else None
+
+    def _make_job(self, row: Mapping[str, Any]) -> Job:
+        about = row["about"]
+        if DATA in about:
+            about = {**about, DATA: self._find_path(about[DATA])}
+        return Job(**{**row, "about": about})
 
     def jobs(self, window: int | None = None, statuses: Sequence[str] = ()) -> list[Job]:
         """Jobs in order, filtered by window and by status."""
@@ -410,7 +446,7 @@ class Store:
             query = query.where(_jobs.c.window == window)
         if statuses:
             query = query.where(_jobs.c.status.in_(statuses))
-        return [Job(**row) for row in self._rows(query)]
+        return [self._make_job(row) for row in self._rows(query)]
 
     def claim_job(self) -> Job | None:
         """Mark the next job as running and return it."""
@@ -508,6 +544,12 @@ class Store:
             return int(connection.execute(table.update().where(where).values(**values)).rowcount)
 
 
+def make_tables(connection: sa.Connection) -> sa.MetaData:
+    """Make all tables, without rows. Returns them."""
+    _tables.create_all(connection)
+    return _tables
+
+
 def _make_audit_row(
     action: str, window: int | None, about: Mapping[str, Any], person: str, origin: Origin
 ) -> AuditRow:
@@ -516,27 +558,3 @@ def _make_audit_row(
 
 def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _engine(folder: Path, url: str | None) -> sa.Engine:
-    if url is None:
-        engine = sa.create_engine(f"sqlite:///{folder / FILE}")
-        sa_event.listen(engine, "connect", _set_up_sqlite)
-        return engine
-    try:
-        parsed = sa.make_url(url)
-        if parsed.drivername in ("postgresql", "postgres"):
-            parsed = parsed.set(drivername="postgresql+psycopg")
-        return sa.create_engine(parsed, pool_pre_ping=True)
-    except (SQLAlchemyError, ImportError) as error:
-        raise BadConfig(
-            f"database {url.partition('@')[2] or url!r} cannot be used ({error}): give "
-            "postgresql://USER@HOST/NAME, and pip install 'cilf[postgres]'."
-        ) from error
-
-
-def _set_up_sqlite(connection: Any, _: Any) -> None:
-    cursor = connection.cursor()
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=20000"):
-        cursor.execute(f"PRAGMA {pragma}")
-    cursor.close()

@@ -33,6 +33,7 @@ LEAST_DIMENSION = 0.1
 LARGEST_RATIO = 0.4  # of a distance to that of the surroundings
 LEAF, N_TREES = 512, 6  # instances that are compared with each other, and how often they are drawn
 BLOCK = 2048
+COLUMNS = 16  # that are brought to equal spread at once
 ROUNDING = 1e-6  # of single precision
 WHOLE = 0.05  # from a whole number
 
@@ -274,17 +275,22 @@ def _to_points(parts: tuple[Array, ...]) -> Points:
     if parts[0].ndim == 1:
         vectors, step = _count_words(np.concatenate(parts)), 0.0
     else:
-        vectors, step = _standardise(np.concatenate(parts))
+        vectors, step = _standardise(parts[0] if len(parts) == 1 else np.concatenate(parts))
     shortened = _shorten(vectors)
     return Points(shortened, np.zeros((len(shortened), 0, shortened.shape[1]), np.float32), step)
 
 
 def _standardise(rows: Array) -> tuple[Floats, float]:
     """Columns of equal spread, and the distance that their steps make of equal values."""
-    columns = rows.astype(np.float64)
-    spread = columns.std(0)
-    columns = (columns - columns.mean(0)) / np.where(spread > 0, spread, 1.0)
-    return columns, float(np.sqrt(sum(_find_step(column) ** 2 for column in columns.T) / 6))
+    standard, steps = np.empty(rows.shape, dtype=np.float32), 0.0
+    for start in range(0, rows.shape[1], COLUMNS):
+        columns = rows[:, start : start + COLUMNS].T.astype(np.float64, order="C")
+        spread = columns.std(1, keepdims=True)
+        columns -= columns.mean(1, keepdims=True)
+        columns /= np.where(spread > 0, spread, 1.0)
+        steps += sum(_find_step(column) ** 2 for column in columns)
+        standard[:, start : start + COLUMNS] = columns.T
+    return standard, float(np.sqrt(steps / 6))
 
 
 def _find_step(column: Floats) -> float:

@@ -23,6 +23,7 @@ from cilf.core.types import Array, Bools, Floats, Ints
 from cilf.errors import BadInput, NotFitted
 from cilf.learners import persistence
 from cilf.learners.portable import Portable, PortableModule
+from cilf.learners.shared_training import State, learn_in_ranks
 from cilf.nn import onnx_models
 from cilf.nn.feature_cache import cached_features
 from cilf.nn.label_check import check_labels
@@ -35,7 +36,9 @@ from cilf.nn.pretrained import (
     locate_network,
     make_extractor,
 )
+from cilf.nn.ranks import current_group
 from cilf.nn.readouts import find_scale
+from cilf.nn.training import Training
 
 Arrays = dict[str, Array]
 BLOCK = 4096  # instances that are predicted at once
@@ -141,6 +144,7 @@ class Learner(ABC):
 
     seed: int
     device: str = "auto"
+    training: Training | None = None  # of its network, if it has one
 
     _classes: list[Label]
     _shape: tuple[int, ...]  # of one instance as users give it; () for a text
@@ -259,13 +263,14 @@ class Learner(ABC):
             self._compared_backbones = {}
             extractor = self._make_extractor(X, positions)
             seen = X if extractor is None else _normalize(cached_features(extractor, X))
-            with self._learning(X):
-                self._fit(seen, positions)
-        self._classes, self._shape = classes, X.shape[1:]
-        self._features = None
-        if extractor is not None:
-            self._features = Features(extractor.name, extractor.digest, seen.shape[1])
-        self._history = [_event("fit", len(y), classes)]
+            learned = self._learn(X, seen, positions)
+            self._classes, self._shape = classes, X.shape[1:]
+            self._features = None
+            if extractor is not None:
+                self._features = Features(extractor.name, extractor.digest, seen.shape[1])
+            self._history = [_event("fit", len(y), classes)]
+            if learned is not None:
+                learned.set(self)
         return self
 
     def predict(self, X: Any) -> Array:
@@ -376,10 +381,13 @@ class Learner(ABC):
         y = validation.labels(y, n=len(X), kind=self.classes_.dtype.kind)
         arrived = validation.in_order_of_appearance(y, self._classes)
         classes = self._classes + arrived
-        with self._all_or_nothing(), self._learning(X):
-            self._update(self._extract_features(X), _positions(y, classes), len(classes))
-        self._classes = classes
-        self._history = [*self._history, _event("update", len(y), arrived)]
+        with self._all_or_nothing():
+            seen = self._extract_features(X)
+            learned = self._learn(X, seen, _positions(y, classes), len(classes))
+            self._classes = classes
+            self._history = [*self._history, _event("update", len(y), arrived)]
+            if learned is not None:
+                learned.set(self)
         return self
 
     def remembered(self) -> Remembered | None:
@@ -618,6 +626,24 @@ class Learner(ABC):
             vars(self).clear()
             vars(self).update(before)
             raise
+
+    def _learn(
+        self, given: Array, seen: Array, y: Ints, n_classes: int | None = None
+    ) -> State | None:
+        """Fit, or update to ``n_classes``; ``given`` are the instances as users give them.
+
+        On several devices, other processes do this. What is returned is the state that they have
+        come to, which this learner does not have yet.
+        """
+        devices = 1 if self.training is None else self.training.devices
+        if devices > current_group().size:
+            return learn_in_ranks(self, given, seen, y, n_classes, devices=devices)
+        with self._learning(given):
+            if n_classes is None:
+                self._fit(seen, y)
+            else:
+                self._update(seen, y, n_classes)
+        return None
 
     @contextmanager
     def _learning(self, X: Array) -> Iterator[None]:

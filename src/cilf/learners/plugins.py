@@ -64,6 +64,14 @@ def get_digest(made_by: type[Learner]) -> str | None:
     return digest
 
 
+def locate_class(made_by: type[Learner]) -> str | None:
+    """``path/to/file.py:Class`` of a class that was read from a file; None for any other."""
+    module = sys.modules.get(made_by.__module__)
+    if module is None or not hasattr(module, DIGEST):
+        return None
+    return f"{module.__file__}:{made_by.__qualname__}"
+
+
 @cache
 def _load_module(path: Path, source: bytes) -> ModuleType:
     """The module of a file; the same one as long as the file does not change."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -138,7 +140,7 @@ def embed(network: Network, X: Tensor, batch_size: int = 512) -> Tensor:
     """The embedding of every instance, with the network in evaluation mode."""
     was_training = network.training
     network.eval()
-    embeddings = torch.cat([network(batch) for batch in torch.split(X, batch_size)])
+    embeddings = map_batches(network, X, batch_size)
     network.train(was_training)
     return embeddings
 
@@ -148,9 +150,23 @@ def backbone_features(network: Network, X: Tensor, batch_size: int = 512) -> Ten
     """The backbone's features of every instance, with the network in evaluation mode."""
     was_training = network.training
     network.eval()
-    features = torch.cat([network.features(batch) for batch in torch.split(X, batch_size)])
+    features = map_batches(network.features, X, batch_size)
     network.train(was_training)
     return features
+
+
+def map_batches(function: Callable[[Tensor], Tensor], X: Tensor, batch_size: int) -> Tensor:
+    """The results of a function of a batch, one below the other; no result is held twice.
+
+    >>> map_batches(lambda batch: 2 * batch, torch.arange(5), 2)
+    tensor([0, 2, 4, 6, 8])
+    """
+    first = function(X[:batch_size])
+    results = first.new_empty(len(X), *first.shape[1:])
+    results[:batch_size] = first
+    for start in range(batch_size, len(X), batch_size):
+        results[start : start + batch_size] = function(X[start : start + batch_size])
+    return results
 
 
 def to_numpy(tensor: Tensor) -> Floats:

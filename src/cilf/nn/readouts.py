@@ -297,5 +297,5 @@ def _spread(x: Tensor) -> Tensor:
     """Root mean squared distance from the mean; 1 if there is none."""
     if len(x) == 0:
         return x.new_ones(())
-    spread = (x - x.mean(0)).square().sum(1).mean().sqrt()
+    spread = (x - x.mean(0)).square_().sum(1).mean().sqrt()
     return torch.where(spread > 0, spread, torch.ones_like(spread))

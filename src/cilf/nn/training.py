@@ -17,6 +17,7 @@ from cilf.errors import BadConfig
 from cilf.nn.augment import AUGMENTATIONS, make_augmentation
 from cilf.nn.network import Network
 from cilf.nn.precision import AUTO, PRECISIONS, compute_in
+from cilf.nn.ranks import Group, Step, current_group
 
 Objective = Callable[[Tensor, Tensor], Tensor]
 """(embeddings of a batch, their row numbers) -> loss."""
@@ -89,6 +90,9 @@ class Training(Part):
         Number format in which the network computes while it is trained. "auto" is bfloat16 on CUDA
         devices that have it, and float32 elsewhere. Losses and weights are always float32, and so
         is everything that is computed after training.
+    devices : int, default=1
+        Number of GPUs, or of cores, that a fit and an update train the network on. Each has a
+        process of its own and computes its part of every batch. ``docs/scale.md`` says more.
 
     Examples
     --------
@@ -105,6 +109,7 @@ class Training(Part):
         "augmentation": validation.optional(validation.among(AUGMENTATIONS)),
         "schedule": validation.among(SCHEDULES),
         "precision": validation.among(PRECISIONS),
+        "devices": validation.whole(1),
     }
 
     batch_size: int = 64
@@ -115,6 +120,7 @@ class Training(Part):
     augmentation: str | None = "shift"
     schedule: str = CONSTANT
     precision: str = AUTO
+    devices: int = 1
 
     def settings(self, epochs: int, learning_rate: float) -> Settings:
         """The settings for this number of epochs and this learning rate."""
@@ -156,6 +162,7 @@ def epochs(
     starts, and may stop early by leaving the loop. The network comes back in evaluation mode.
     A ``pull`` moves the weights after every step. Within an epoch the host never waits for the
     device, unless ``batches`` or ``objective`` do. The embeddings that they get are float32.
+    If several ranks train together, the embeddings and the loss are those of all of them.
     """
     optimizer = torch.optim.SGD(
         network.parameters(),
@@ -169,20 +176,23 @@ def epochs(
         settings.augmentation,
         torch_generator(seed, purpose, "augmentation", device=X.device),
     )
+    group = current_group()
+    own_step = _make_step(network, instances, objective, settings.precision, group)
     try:
-        for number in range(settings.epochs):
-            with isolated_torch(seed, purpose, "dropout", number):
-                done = _one_epoch(
-                    network, instances, batches(number), objective, optimizer,
-                    settings.in_epoch(number), number, pull,
-                )  # fmt: skip
-            if not math.isfinite(done.loss):
-                raise BadConfig(
-                    f"{purpose}: the loss became {done.loss} in epoch {number + 1}: lower the "
-                    "learning rate, or bring the instances to a smaller scale."
-                )
-            progress.report(purpose, number + 1, settings.epochs)
-            yield done
+        with group.average(network, own_step) as step:
+            for number in range(settings.epochs):
+                with isolated_torch(seed, purpose, "dropout", number, *group.key):
+                    done = _one_epoch(
+                        network, step, batches(number), optimizer, settings.in_epoch(number),
+                        number, pull,
+                    )  # fmt: skip
+                if not math.isfinite(done.loss):
+                    raise BadConfig(
+                        f"{purpose}: the loss became {done.loss} in epoch {number + 1}: lower the "
+                        "learning rate, or bring the instances to a smaller scale."
+                    )
+                progress.report(purpose, number + 1, settings.epochs)
+                yield done
     finally:
         network.eval()
 
@@ -195,11 +205,30 @@ def _make_loader(
     return lambda rows: X[rows] if augment is None else augment(X[rows], generator)
 
 
-def _one_epoch(
+def _make_step(
     network: Network,
     instances: Callable[[Tensor], Tensor],
-    batches: Iterable[Tensor],
     objective: Objective,
+    precision: str,
+    group: Group,
+) -> Step:
+    """Make the function that computes the loss and the embeddings of a batch."""
+
+    def step(rows: Tensor) -> tuple[Tensor, Tensor]:
+        part = group.select_part(instances(rows))
+        with compute_in(precision, network.device):
+            z = network(part)
+        z = z.float()  # squared distances in bfloat16 have too few digits
+        z = group.gather(z, len(rows))
+        return objective(z, rows), z.detach()
+
+    return step
+
+
+def _one_epoch(
+    network: Network,
+    step: Step,
+    batches: Iterable[Tensor],
     optimizer: torch.optim.Optimizer,
     settings: Settings,
     number: int,
@@ -211,10 +240,7 @@ def _one_epoch(
     seen: list[Tensor] = []
     for rows in batches:
         network.train(len(rows) > 1)  # one instance has no batch statistics
-        with compute_in(settings.precision, network.device):
-            z = network(instances(rows))
-        z = z.float()  # squared distances in bfloat16 have too few digits
-        loss = objective(z, rows)
+        loss, z = step(rows)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         if settings.clip is not None:
@@ -223,7 +249,7 @@ def _one_epoch(
         if pull is not None:
             pull(settings.step)
         losses.append(loss.detach())
-        embeddings.append(z.detach())
+        embeddings.append(z)
         seen.append(rows)
     return Epoch(number, float(torch.stack(losses).mean()), torch.cat(embeddings), torch.cat(seen))
 

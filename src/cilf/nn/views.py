@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from cilf.core.types import Array
-from cilf.nn.network import Network, as_tensor, backbone_features
+from cilf.nn.network import Network, as_tensor, backbone_features, map_batches
 from cilf.nn.patches import PatchDictionary
 
 VIEWS = ["embedding", "features", "inputs"]
@@ -36,8 +36,9 @@ def view_inputs(
     scale: Scale, patches: PatchDictionary | None, x: Tensor, batch_size: int = 512
 ) -> Tensor:
     """The strengths of patches in each image, or each scaled vector. Labels play no part."""
-    scaled = [scale(batch) for batch in torch.split(x, batch_size)]
-    return torch.cat(scaled if patches is None else [patches(batch) for batch in scaled])
+    if patches is None:
+        return map_batches(scale, x, batch_size)
+    return map_batches(lambda batch: patches(scale(batch)), x, batch_size)
 
 
 def learn_patches(scale: Scale, x: Tensor, generator: torch.Generator) -> PatchDictionary | None:

@@ -29,6 +29,7 @@ from cilf.errors import BadInput
 from cilf.workflow.ledger import hash_instances
 
 FILE, LOCK = "watch.sqlite", "watch.lock"
+FORMAT = 1  # of the tables; files of an earlier cilf say 0 and have the same ones
 ID_LENGTH = 8
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS about (only INTEGER PRIMARY KEY CHECK (only = 1), id TEXT NOT NULL);
@@ -70,13 +71,24 @@ class WatchState:
         try:
             self._db = sqlite3.connect(folder / FILE, isolation_level=None)
             self._db.execute("PRAGMA synchronous = FULL")
+            self._require_format(folder)
             self._db.executescript(SCHEMA)
+            self._db.execute(f"PRAGMA user_version = {FORMAT}")
             name = uuid.uuid4().hex[:ID_LENGTH]
             self._db.execute("INSERT OR IGNORE INTO about VALUES (1, ?)", (name,))
         except sqlite3.Error as error:
             raise BadInput(
                 f"the state in {folder} cannot be opened ({error}): name another with --state."
             ) from error
+
+    def _require_format(self, folder: Path) -> None:
+        found = self._count("PRAGMA user_version")
+        if found > FORMAT:
+            self._db.close()
+            raise BadInput(
+                f"the state in {folder} has format {found}, and this cilf reads {FORMAT}: it was "
+                "written by a newer cilf, so update cilf."
+            )
 
     def close(self) -> None:
         self._db.close()

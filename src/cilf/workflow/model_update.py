@@ -105,6 +105,7 @@ def update(
     force: bool = False,
     note: str | None = None,
     renames: Mapping[str, str] | None = None,
+    devices: int | None = None,
 ) -> UpdateResult:
     """Update a model with labels; the new version becomes the current one.
 
@@ -121,6 +122,7 @@ def update(
         force: keep the new version whatever it costs, and however many labels look wrong.
         note: a text that the log keeps.
         renames: new names of known classes, ``{old: new}``.
+        devices: the parameter ``training__devices`` of the learner from now on; None keeps it.
     """
     validation.number("tolerance", tolerance, least=0.0, most=1.0)
     folder = ModelFolder.open(model)
@@ -128,6 +130,8 @@ def update(
         _require_same_model(folder, data)
     with folder.lock():
         learner = folder.learner()
+        if devices is not None:
+            learner.set_params(training__devices=devices)
         given = _rename_classes(learner, renames or {})
         former = combine_renames(folder.former_names(), given)
         names = _use_present_names(_check_labels(labels), former)

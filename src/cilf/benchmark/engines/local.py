@@ -7,20 +7,18 @@ cell is left, so that it imports torch once. If it dies, another worker resumes 
 from __future__ import annotations
 
 import multiprocessing
-import os
-import signal
-import threading
 from collections import Counter, deque
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from cilf.benchmark.engines.events import MAX_LOSSES, Ended, Event, Lost, Started, n_cores
+from cilf.benchmark.engines.events import MAX_LOSSES, Ended, Event, Lost, Started
 from cilf.benchmark.job import Job, JobResult, run_job
 from cilf.core import validation
+from cilf.core.processes import describe_exit, environment, follow_parent, n_cores
 
 STOP_SECONDS = 5.0  # until a worker that does not stop is killed
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -78,7 +76,7 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         line, theirs = context.Pipe()
         process = context.Process(target=_run_worker, args=(theirs,), daemon=True)
-        with _environment(dict.fromkeys(THREADS, "1")):
+        with environment(dict.fromkeys(THREADS, "1")):
             process.start()
         theirs.close()  # or the line would not break when the process dies
         return cls(process, line)
@@ -118,7 +116,7 @@ def _handle_report(worker: _Worker, waiting: deque[Job], losses: Counter[str]) -
 def _handle_loss(worker: _Worker, job: Job, waiting: deque[Job], losses: Counter[str]) -> Event:
     worker.job, worker.alive = None, False
     worker.stop()
-    why = f"its process died ({_cause(worker.process.exitcode)})"
+    why = f"its process died ({describe_exit(worker.process.exitcode)})"
     losses[job.key] += 1
     if losses[job.key] < MAX_LOSSES:
         waiting.appendleft(job)
@@ -129,49 +127,14 @@ def _handle_loss(worker: _Worker, job: Job, waiting: deque[Job], losses: Counter
     return Ended(job, JobResult(error, 0.0))
 
 
-def _cause(code: int | None) -> str:
-    """The signal or the exit code that a process ended with.
-
-    >>> _cause(-9), _cause(3)
-    ('SIGKILL', 'exit code 3')
-    """
-    if code is not None and code < 0:
-        return signal.Signals(-code).name
-    return f"exit code {code}"
-
-
 # ----------------------------------------------------------------- in the worker process
 
 
 def _run_worker(line: Connection) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it
-    threading.Thread(target=_exit_with_parent, daemon=True).start()
+    follow_parent()  # or the next benchmark would meet this worker
     while True:
         try:
             job: Job = line.recv()
         except EOFError:
             return
         line.send(run_job(job))
-
-
-def _exit_with_parent() -> None:
-    """Exit when the parent dies, so that the next benchmark does not meet this worker."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-@contextmanager
-def _environment(variables: dict[str, str]) -> Iterator[None]:
-    """Set variables for the processes that are started inside the block."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value

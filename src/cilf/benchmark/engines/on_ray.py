@@ -13,10 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cilf.benchmark.engines.events import MAX_LOSSES, Ended, Event, Started, n_cores
+from cilf.benchmark.engines.events import MAX_LOSSES, Ended, Event, Started
 from cilf.benchmark.job import Job, JobResult, describe_failure, run_job
 from cilf.core import validation
 from cilf.core.extras import optional
+from cilf.core.processes import n_cores
 from cilf.errors import BadConfig
 
 # Ray reads this when it is imported: set to 0, a cluster made here is not seen from outside.

@@ -112,7 +112,10 @@ def _try(learner: Learner, backbone: str, X: Array, y: Ints, split: Split) -> fl
     """
     epochs = learner.get_params()["epochs"]
     trial = type(learner)(**learner.get_params(deep=False))
-    trial.set_params(backbone=backbone, epochs=int(np.ceil(EPOCHS_SHARE * epochs)), readout=LDA)
+    trial.set_params(
+        backbone=backbone, epochs=int(np.ceil(EPOCHS_SHARE * epochs)), readout=LDA,
+        training__devices=1,  # a trial is over before other processes have started
+    )  # fmt: skip
     rows = split.some if is_frozen(backbone) else split.all
     try:
         trial.fit(X[rows], y[rows])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 import torch
@@ -20,6 +21,9 @@ from cilf.nn.patches import PatchDictionary
 from cilf.nn.prototypes import anneal, class_means
 from cilf.nn.training import Training
 from cilf.nn.views import compute_views, learn_patches
+
+BLOCK = 8192  # instances whose views are held at once
+Views = Callable[[Tensor], list[Tensor]]  # of instances
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -147,13 +151,21 @@ def fit_embedding(
         network, x, batches, objective, settings, seed=seed, purpose="fit"
     ):
         prototypes = loss.anneal(prototypes, epoch, y)
-    centres = locate_classes(compute_views(network, patches, x), y, len(prototypes))
+    centres = locate_classes(partial(compute_views, network, patches), x, y, len(prototypes))
     return Embedding(network, patches, choose_prototypes(centres, prototypes, loss))
 
 
-def locate_classes(views: list[Tensor], y: Tensor, n_classes: int) -> list[Tensor]:
-    """The centre of each class in each view."""
-    return [class_means(view, y, n_classes)[0] for view in views]
+def locate_classes(views: Views, x: Tensor, y: Tensor, n_classes: int) -> list[Tensor]:
+    """The centre of each class in each view; zero where it has no instance."""
+    blocks = zip(torch.split(x, BLOCK), torch.split(y, BLOCK), strict=True)
+    sums: list[Tensor] = []
+    for block, labels in blocks:
+        found = views(block)
+        sums = sums or [view.new_zeros(n_classes, view.shape[1]) for view in found]
+        for total, view in zip(sums, found, strict=True):
+            total.index_add_(0, labels, view)
+    counts = torch.bincount(y, minlength=n_classes).clamp_min(1)[:, None]
+    return [total / counts.to(total) for total in sums]
 
 
 def choose_prototypes(centres: list[Tensor], anneal: Tensor, loss: Loss) -> list[Tensor]:
@@ -167,10 +179,12 @@ def choose_prototypes(centres: list[Tensor], anneal: Tensor, loss: Loss) -> list
     return centres
 
 
-def move_centres(old: list[Tensor], views: list[Tensor], y: Tensor, n_classes: int) -> list[Tensor]:
+def move_centres(
+    old: list[Tensor], views: Views, x: Tensor, y: Tensor, n_classes: int
+) -> list[Tensor]:
     """The new centre of each class in each view. A class without instances keeps its centre."""
     counts = torch.bincount(y, minlength=n_classes)
-    pairs = zip(old, locate_classes(views, y, n_classes), strict=True)
+    pairs = zip(old, locate_classes(views, x, y, n_classes), strict=True)
     return [anneal(add_classes(before, now), now, counts, 0.0) for before, now in pairs]
 
 

@@ -270,8 +270,8 @@ class CILF(EditableLearner):
         concerned = self._memory.rows(np.flatnonzero(np.isin(self._memory.y, y)))
         if len(concerned):
             x, labels = self._to_tensors(concerned, self._network)
-            views = self._embedding().views(x)
-            self._centres = move_centres(self._centres, views, labels, len(self._classes))
+            views = self._embedding().views
+            self._centres = move_centres(self._centres, views, x, labels, len(self._classes))
         self._learn_readouts_again(ridge)
 
     def _learn_readouts_again(self, ridge: RandomRidge | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -54,5 +55,6 @@ def update_embedding(
         network, x, batches, objective, settings, seed=seed, purpose="update"
     ):
         prototypes = loss.anneal(prototypes, epoch, y)
-    centres = move_centres(old.centres, compute_views(network, old.patches, x), y, n_classes)
+    views = partial(compute_views, network, old.patches)
+    centres = move_centres(old.centres, views, x, y, n_classes)
     return Embedding(network, old.patches, choose_prototypes(centres, prototypes, loss))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 
-from cilf.benchmark.engines.events import n_cores
+from cilf.core.processes import n_cores
 
 
 def test_the_cores_are_those_that_this_process_may_use() -> None:
