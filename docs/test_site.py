@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import importlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from cilf.learners import LEARNERS
@@ -51,3 +53,51 @@ def test_tutorials_are_stored_without_outputs() -> None:
     for path in DOCS.glob("tutorials/*.ipynb"):
         cells = yaml.safe_load(path.read_text(encoding="utf-8"))["cells"]
         assert not any(cell.get("outputs") or cell.get("execution_count") for cell in cells), path
+
+
+@pytest.fixture
+def generate(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
+    """Import a module that makes the site; none of those here needs the extra docs."""
+    monkeypatch.syspath_prepend(str(DOCS / "generate"))
+    return importlib.import_module
+
+
+def test_a_broken_link_or_anchor_is_found(generate: Callable[[str], Any], tmp_path: Path) -> None:
+    links = ("b.html", "b.html#here", "#top", "https://example.org/a", "mailto:a@example.org")
+    broken = ("c.html", "b.html#gone", "#gone", "https:///a")
+    loaded = '<img src="https://example.org/a.png"><script src="a.js"></script>'
+    anchors = "".join(f'<a href="{link}">x</a>' for link in (*links, *broken))
+    (tmp_path / "a.html").write_text(f'<h1 id="top">A</h1>{anchors}{loaded}')
+    (tmp_path / "b.html").write_text('<h2 id="here">B</h2>')
+    n_links, found = generate("check_links").find_broken(tmp_path)
+    assert n_links == 11
+    assert [line.split(": ")[1] for line in found] == [
+        *broken, "https://example.org/a.png", "a.js"
+    ]  # fmt: skip
+
+
+def test_links_out_of_the_documentation_lead_to_copies(generate: Callable[[str], Any]) -> None:
+    repository = generate("repository")
+    page = "[a](../CONTRIBUTING.md#style) [b](tutorials/stream.ipynb) [c](https://example.org)"
+    assert repository.relink(page, "scale.md") == (
+        "[a](repository/CONTRIBUTING.md#style) [b](tutorials/stream.md) [c](https://example.org)"
+    )
+    assert "repository/CONTRIBUTING.md" in repository.linked_files({"scale.md": page})
+
+
+def test_lists_anchors_and_doctests_are_those_of_github(generate: Callable[[str], Any]) -> None:
+    github = generate("github_markdown")
+    assert github.slugify("How many, *really*?", "-") == "how-many-really"
+    assert github.convert("1. One\n\n   | a |\n\nEnd\n") == "1. One\n\n    | a |\n\nEnd\n"
+    assert github.convert("```python\n>>> 1\n1\n\n```\n") == "```pycon\n>>> 1\n1\n```\n"
+
+
+def test_references_are_made_from_the_code(generate: Callable[[str], Any]) -> None:
+    commands = generate("cli_reference").write_page()
+    assert "## cilf watch" in commands
+    assert "| `--strategy` `<str>` |" in commands
+    assert "{strategies}" not in commands
+    learners = generate("api_reference").write_module("cilf.learners")
+    assert "device: str = 'auto'" in learners
+    assert "| `memory_size` | int, default=2000 |" in learners
+    assert "### POST /api/windows\n" in generate("rest_reference").write_console_page()

@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 ROOT = Path(__file__).parents[2]
 FOLDER = "repository"
 SHOWN = {".py": "python", ".toml": "toml"}  # how the text of these files is highlighted
+UNSEARCHED = "---\nsearch:\n  exclude: true\n---\n\n"  # of a page that nobody looks for
 LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#|/)([^)\s#]+)(#[^)\s]*)?(?=\))")
 SECTIONS = {"results.md": "Results", "methods/index.md": "Learners"}  # of README.md, with a page
 
@@ -101,7 +102,8 @@ def _copy(path: Path) -> str | bytes:
         readme = path / "README.md"
         return readme.read_text(encoding="utf-8") if readme.exists() else _list_folder(path)
     if path.suffix in SHOWN:
-        return f"# {path.name}\n\n```{SHOWN[path.suffix]}\n{path.read_text(encoding='utf-8')}```\n"
+        text = path.read_text(encoding="utf-8")
+        return f"{UNSEARCHED}# {path.name}\n\n```{SHOWN[path.suffix]}\n{text}```\n"
     return path.read_text(encoding="utf-8") if path.suffix == ".md" else path.read_bytes()
 
 
