@@ -8,11 +8,12 @@ VENV_STAMP := $(VENV)/.made
 REPORT_STAMP := $(VENV)/.has-report
 DEV_STAMP := $(VENV)/.has-dev
 RELEASE_STAMP := $(VENV)/.has-release
+DOCS_STAMP := $(VENV)/.has-docs
 INTERRUPTED := $(VENV)/.unfinished
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test needs-git lint bench docs wheel sbom
+.PHONY: help setup demo test needs-git lint bench docs docs-site docs-serve wheel sbom
 
 help:
 	@echo "make setup   make .venv and install cilf with everything the tests need"
@@ -20,7 +21,8 @@ help:
 	@echo "make test    check style, types and layers, and run all tests"
 	@echo "make lint    check style, types and layers"
 	@echo "make bench   compare the speed of the training loop with a bare PyTorch loop"
-	@echo "make docs    run every example in the documentation"
+	@echo "make docs    run every example in the documentation, build the site in site/, check its links"
+	@echo "make docs-serve   build the site, show it on http://127.0.0.1:8000, and follow changes"
 	@echo "make wheel   build the package into dist/"
 	@echo "make sbom    list the packages of constraints.txt in dist/, as CycloneDX"
 	@echo "make PYTHON=/path/to/python3 ...   use that Python (3.11 or newer)"
@@ -46,7 +48,7 @@ lint: $(DEV_STAMP)
 bench: $(DEV_STAMP)
 	$(BIN)/python benchmarks/training_loop.py
 
-docs: $(DEV_STAMP)
+docs: docs-site
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --doctest-glob='*.md' README.md CONTRIBUTING.md docs
 
 wheel: $(DEV_STAMP)
@@ -56,6 +58,16 @@ sbom: $(RELEASE_STAMP)
 	@mkdir -p dist
 	$(BIN)/python -W ignore -m cyclonedx_py requirements constraints.txt --pyproject pyproject.toml \
 		--output-format JSON --output-reproducible --output-file dist/cilf.cdx.json
+
+# The tutorials run while the site is built. NO_MKDOCS_2_WARNING silences an advertisement.
+docs-site: $(DOCS_STAMP)
+	OMP_NUM_THREADS=1 NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	$(BIN)/python docs/generate/check_links.py site
+
+# A tutorial that has not changed is not run again.
+docs-serve: $(DOCS_STAMP)
+	OMP_NUM_THREADS=1 NO_MKDOCS_2_WARNING=1 CILF_DOCS_CACHE=.docs-cache $(BIN)/mkdocs serve \
+		--watch src --watch README.md
 
 # ------------------------------------------------------------------------------- set-up
 
@@ -103,4 +115,8 @@ $(DEV_STAMP): pyproject.toml constraints.txt $(VENV_STAMP)
 
 $(RELEASE_STAMP): pyproject.toml constraints.txt $(VENV_STAMP)
 	$(call install,release)
+	@touch $@
+
+$(DOCS_STAMP): $(DEV_STAMP)
+	$(call install,docs)
 	@touch $@

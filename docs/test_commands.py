@@ -5,15 +5,22 @@ from __future__ import annotations
 import csv
 import re
 import shlex
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from sklearn.datasets import load_digits
 
 from cilf import cli
 from cilf.benchmark import read_grid
 
-PAGES = ("benchmark.md", "interoperability.md", "own_data.md", "queries.md", "serving.md")
+PAGES = (
+    "benchmark.md", "interoperability.md", "own_data.md", "queries.md", "serving.md",
+    "howto/cluster.md", "howto/encoder.md",
+)  # fmt: skip
+AFTER_DISCOVERY = ("howto/three_new_classes.md", "howto/too_many.md", "howto/undo.md")
+FIRST_MODEL, FIRST_DISCOVERY = "start/first_model.md", "start/first_discovery.md"
 
 
 def blocks(page: str, kinds: str) -> list[tuple[str, str]]:
@@ -96,3 +103,54 @@ def fill_in(lines: list[str]) -> None:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows([row | {"name": names.get(row[key], "")} for row in rows])
+
+
+@pytest.fixture(scope="module")
+def first_discovery(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which everything on the pages of the start was done, but for the update."""
+    folder = tmp_path_factory.mktemp("start")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        exec(examples(FIRST_MODEL), {})
+        for command in (*commands(FIRST_MODEL), commands(FIRST_DISCOVERY)[0]):
+            with pytest.raises(SystemExit) as left:
+                cli.main(shlex.split(command)[1:])
+            assert left.value.code == 0, command
+        fill_in(next(text for _, text in blocks(FIRST_DISCOVERY, "csv")).splitlines())
+    return folder
+
+
+@pytest.fixture
+def discovered(first_discovery: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of that folder, in which a test runs."""
+    folder = tmp_path / "start"
+    shutil.copytree(first_discovery, folder)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def examples(page: str) -> str:
+    """The Python of a page, without prompts and results."""
+    lines = "\n".join(text for _, text in blocks(page, "python")).splitlines()
+    return "\n".join(line[4:] for line in lines if line.startswith((">>>", "...")))
+
+
+def test_the_first_discovery_is_learned(
+    discovered: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, *rest = commands(FIRST_DISCOVERY)
+    said = "\n".join(done(command, capsys) for command in rest)
+    assert "new classes: six, seven, five" in said
+    named = csv.DictReader((discovered / "labels.csv").read_text().splitlines())
+    digits = load_digits().target
+    names = ("zero", "one", "two", "three", "four", "five", "six", "seven")
+    right = [names[digits[int(row["identity"][:4])]] == row["label"] for row in named]
+    assert sum(right) >= 0.97 * len(right)
+
+
+@pytest.mark.parametrize("page", AFTER_DISCOVERY)
+def test_the_commands_after_a_discovery_work(
+    page: str, discovered: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command in commands(page):
+        done(command, capsys)

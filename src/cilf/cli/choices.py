@@ -35,8 +35,12 @@ class CommandWithChoices(TyperCommand):
     """A command whose help lists the names in tables."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
+        self.fill_in_names()
+        super().format_help(ctx, formatter)
+
+    def fill_in_names(self) -> None:
+        """Put the names in tables into the help of each parameter."""
         for parameter in self.params:
             text = getattr(parameter, "help", None)
             if text:
                 parameter.help = text.format_map(_Names())  # type: ignore[attr-defined]
-        super().format_help(ctx, formatter)
