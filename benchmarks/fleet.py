@@ -16,6 +16,7 @@ import argparse
 import io
 import json
 import math
+import os
 import sys
 import tempfile
 import time
@@ -37,7 +38,7 @@ BLOCK = 2048  # photographs of a task
 MACHINES, CORES = (1, 8, 64), 8  # of a machine
 SEARCHED = 1_000_000  # rows of the detection that the search is taken from
 FROZEN = "efficientnet-lite0"
-SHORTER = 300  # a simulated second stands for so many
+SHORTER = 30  # a simulated second stands for so many
 SIMULATED_BLOCKS = 192  # of a window, so that 64 slots have three each
 SIMULATED_WINDOWS = 2
 SPREAD = 0.2  # standard deviation of a task's time, in its mean
@@ -137,12 +138,14 @@ def simulate(machines: int, block: float, search: float) -> dict[str, Any]:
     )  # fmt: skip
 
     @ray.remote(num_cpus=1)
-    def sleep(seconds: float) -> None:
+    def sleep(seconds: float) -> int:
         time.sleep(seconds)
+        return os.getpid()
 
     rng = np.random.default_rng(machines)
     lengths = block / SHORTER * rng.normal(1, SPREAD, (SIMULATED_WINDOWS, SIMULATED_BLOCKS))
-    ray.get([sleep.remote(1.0) for _ in range(2 * machines)])  # all processes have started
+    while len(set(ray.get([sleep.remote(1.0) for _ in range(2 * machines)]))) < machines:
+        continue  # until all processes have started
     started = time.perf_counter()
     for window in lengths.clip(0):
         ray.get([sleep.remote(float(seconds)) for seconds in window])
