@@ -248,7 +248,11 @@ def test_classes_are_edited(vectors: Any) -> None:
     assert (
         "'emmet' was forgotten in version 6; earlier versions still hold it (1, 2, 3, 4)" in history
     )
-    for event in ("rename: ant renamed to emmet", "forget: emmet was forgotten", "cta corrected to"):
+    for event in (
+        "rename: ant renamed to emmet",
+        "forget: emmet was forgotten",
+        "cta corrected to",
+    ):
         assert event in history
     rebuilt = vectors("rebuild", "model")
     assert "model: version 7, from" in rebuilt.out
