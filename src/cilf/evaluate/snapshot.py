@@ -19,8 +19,8 @@ MIN_MAPPED = 10  # instances; with fewer the map shows the main directions
 MAX_SIDE = 32  # pixels of a thumbnail
 MAX_STRIP = 128  # pixels of a vector, shown as a strip
 COLOUR = 3
-# A third of the time of scikit-learn's 1000 steps and angle 0.5. On 1000 embedded digits the map is as
-# faithful: trustworthiness 0.961 against 0.960, divergence 1.296 against 1.282.
+# A third of the time of scikit-learn's 1000 steps and angle 0.5. On 1000 embedded digits the map is
+# as faithful: trustworthiness 0.961 against 0.960, divergence 1.296 against 1.282.
 STEPS, ANGLE = 500, 0.8
 
 

@@ -6,7 +6,8 @@ from cilf.benchmark.paper.items import ITEMS, select_items
 from cilf.benchmark.paper.setup import RIVALS, SYSTEMS, UPDATERS, Setup
 from cilf.errors import BadConfig
 
-NAMES = [*(f"table{n}" for n in range(2, 6)), "figure2", *(f"figure{n}" for n in range(4, 12))]
+TABLES, FIGURES = range(2, 6), (2, *range(4, 12))
+NAMES = [*(f"table{n}" for n in TABLES), "ranks", *(f"figure{n}" for n in FIGURES)]
 
 
 def test_every_item_of_the_paper_is_there() -> None:
