@@ -57,6 +57,13 @@ def test_a_system_with_few_streams_does_not_take_the_others_from_the_rest() -> N
     assert rank_systems({}, higher_is_better=True).ranks == {}
 
 
+def test_streams_that_cilf_lacks_do_not_count() -> None:
+    rivals = {name: on_streams(*np.arange(9.0)) for name in "abcd"}
+    block = choose_block(rivals | {"cilf": on_streams(1.0, 2.0), "e": {}})
+    assert (block.systems, len(block.streams)) == (("cilf", "a", "b", "c", "d"), 2)
+    assert len(choose_block(rivals | {"cilf": {}}).streams) == 9
+
+
 def test_too_few_systems_or_streams_have_ranks_but_no_test() -> None:
     ranking = rank_systems({n: on_streams(1.0) for n in "abc"}, higher_is_better=True)
     assert dict(ranking.ranks) == {"a": 2.0, "b": 2.0, "c": 2.0}

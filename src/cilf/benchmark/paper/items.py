@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cilf.benchmark.paper.curves import metric_curves, query_curves, time_bars, weight_heatmaps
+from cilf.benchmark.paper.encoder import encoder_table
 from cilf.benchmark.paper.item import MULTIPLE, SINGLE, Item
 from cilf.benchmark.paper.maps import confusion_maps, stream_maps, window_maps
 from cilf.benchmark.paper.ranks import rank_table
@@ -18,6 +19,7 @@ ITEMS: dict[str, Item] = {
     "table4": detection_table(MULTIPLE),
     "table5": forgetting_table(MULTIPLE),
     "ranks": rank_table(),
+    "encoder": encoder_table(),
     "figure2": confusion_maps(),
     "figure4": stream_maps(),
     "figure5": window_maps(SINGLE),

@@ -13,7 +13,7 @@ from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
 from cilf.benchmark.paper.comparison import FORGETTING, LEVEL, compute_score
 from cilf.benchmark.paper.item import MULTIPLE, SINGLE, Inputs, Item, cross
-from cilf.benchmark.paper.panels import RankLine, plot_ranks, write_images
+from cilf.benchmark.paper.panels import OURS, RankLine, plot_ranks, write_images
 from cilf.benchmark.paper.results import Cell, Results, collect_records
 from cilf.benchmark.paper.setup import CEILING, DATA, DETECTORS, FLOOR, SYSTEMS, Row, Setup
 from cilf.benchmark.paper.tables import Column, H, write_table
@@ -77,14 +77,17 @@ class Block(NamedTuple):
 def choose_block(values: Values) -> Block:
     """Choose the systems and streams with the most values that leave no gap.
 
-    Systems are added in the order of their number of streams. Of equally large blocks, that with
-    more systems is taken.
+    If ``cilf`` has values, only its streams count: others do not tell how it compares. Systems are
+    added in the order of their number of streams. Of equally large blocks, that with more systems
+    is taken.
 
     >>> one, other = ("mnist", "single", 1000), ("mnist", "single", 1001)
     >>> choose_block({"a": {one: 1.0, other: 2.0}, "b": {one: 1.0, other: 1.0}, "c": {one: 3.0}})
     Block(systems=('a', 'b'), streams=(('mnist', 'single', 1000), ('mnist', 'single', 1001)))
     """
-    order = sorted(values, key=lambda name: -len(values[name]))
+    wanted = values.get(OURS) or {stream for own in values.values() for stream in own}
+    values = {name: {s: v for s, v in own.items() if s in wanted} for name, own in values.items()}
+    order = sorted(values, key=lambda name: (-len(values[name]), name != OURS))
     best = Block((), ())
     for n_systems in range(1, len(order) + 1):
         systems = order[:n_systems]

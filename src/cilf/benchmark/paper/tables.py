@@ -212,10 +212,10 @@ def make_table(
         heads += ["paper"] if _is_published(column, columns) else []
     rows = [_make_row(one, columns, scenario) for one in compared]
     bold = {(number, 2) for number, one in enumerate(compared) if one.is_best}
-    return Table(title, tuple(heads), tuple(rows), frozenset(bold), note + _explain_gaps(rows))
+    return Table(title, tuple(heads), tuple(rows), frozenset(bold), note + explain_gaps(rows))
 
 
-def _explain_gaps(rows: Sequence[Sequence[str]]) -> str:
+def explain_gaps(rows: Sequence[Sequence[str]]) -> str:
     """Say what the signs beside empty cells mean, for those that occur."""
     cells = {cell for row in rows for cell in row}
     texts = [f"{MISSING}{s}: {text}" for s, text in GAPS.items() if MISSING + s in cells]
@@ -238,28 +238,28 @@ def _make_row(one: Comparison, columns: Sequence[Column], scenario: str) -> tupl
     cells = [COLUMNS.get(one.data, data_file_name(one.data)), f"{one.row.name}{mark}"]
     for position, column in enumerate(columns):
         score = format_score(one.scores.get(column))
-        gap = find_gap(one, column)
-        cells.append(_sign(score, gap))
+        gap = find_gap(one.scores, column)
+        cells.append(sign_gap(score, gap))
         if position == 0:
             reason = IS_BEST if not one.differences and not gap else gap or UNPAIRED
-            cells.append(_sign(format_difference(one, column), reason))
+            cells.append(sign_gap(format_difference(one, column), reason))
         if _is_published(column, columns):
             published = _format_published(_find_published(one, column, scenario))
-            cells.append(_sign(published, UNPUBLISHED))
+            cells.append(sign_gap(published, UNPUBLISHED))
     return tuple(cells)
 
 
-def _sign(text: str, gap: str) -> str:
+def sign_gap(text: str, gap: str) -> str:
     """Put the sign of a gap beside an empty cell."""
     return text + gap if text == MISSING else text
 
 
-def find_gap(one: Comparison, column: Column) -> str:
-    """Find the sign of the reason why a score is missing; "" if it is not."""
-    score = one.scores.get(column)
+def find_gap(scores: Mapping[Column, Score], column: Column) -> str:
+    """Find the sign of the reason why a score of a row is missing; "" if it is not."""
+    score = scores.get(column)
     if score is not None and not math.isnan(score.mean):
         return ""
-    beside = [each for other, each in one.scores.items() if other.protocol == column.protocol]
+    beside = [each for other, each in scores.items() if other.protocol == column.protocol]
     if not beside:
         return NOT_RUN
     if not any(each.by_seed for each in beside):
