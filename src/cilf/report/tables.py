@@ -18,7 +18,7 @@ from cilf.core.files import replace_file
 
 Cell = str | int | float | None
 MISSING = "\N{EN DASH}"
-GAP_SIGNS = "ᵃᵇᶜᵈᵉᶠ"  # beside an empty cell, for a note that says why it is empty
+GAP_SIGNS = ("ᵃ", "ᵇ", "ᶜ", "ᵈ", "ᵉ", "ᶠ")  # beside empty cells; a note explains them
 
 _LATEX = (
     {

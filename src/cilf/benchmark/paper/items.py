@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cilf.benchmark.paper.claims import claim_table
 from cilf.benchmark.paper.curves import metric_curves, query_curves, time_bars, weight_heatmaps
 from cilf.benchmark.paper.encoder import encoder_table
 from cilf.benchmark.paper.item import MULTIPLE, SINGLE, Item
@@ -20,6 +21,7 @@ ITEMS: dict[str, Item] = {
     "table5": forgetting_table(MULTIPLE),
     "ranks": rank_table(),
     "encoder": encoder_table(),
+    "claims": claim_table(),
     "figure2": confusion_maps(),
     "figure4": stream_maps(),
     "figure5": window_maps(SINGLE),
