@@ -107,6 +107,9 @@ def test_the_fastest_is_named() -> None:
     verdict = judge_seconds("cilf")(results)
     assert verdict.holds == NO
     assert verdict.numbers == "CIFAR-10 multiple 8 s, fastest cpe with 4 s"
+    for cell, runs in results.items():
+        runs[1000].about["commit"] = cell.learner  # seconds of other code do not compare
+    assert judge_seconds("cilf")(results).holds == OPEN
 
 
 @pytest.mark.parametrize("about", ["cilf", "cilf-paper"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from cilf.benchmark.paper.curves import (
     time_bars,
     weight_heatmaps,
 )
-from cilf.benchmark.paper.item import Inputs, Item
+from cilf.benchmark.paper.item import MULTIPLE, Inputs, Item
 from cilf.benchmark.paper.published import COLUMNS
 from cilf.benchmark.paper.ranks import DETECTION, Stream, Values, collect_values, list_cells
 from cilf.benchmark.paper.results import Cell, Results, average_seeds
@@ -25,6 +25,7 @@ from cilf.evaluate.metric_table import METRICS
 from cilf.evaluate.metrics import mean
 from cilf.query.query_policy import FOUND, GIVEN
 from cilf.query.strategies import RANDOM
+from cilf.report.run import Run
 from cilf.report.tables import Table
 
 TRADITIONAL = ("iforest", "one-svm", "lacu-svm", "senc-mas")
@@ -236,40 +237,40 @@ def _split_weights(results: Results, name: str) -> dict[str, tuple[list[float], 
 
 
 def judge_seconds(name: str) -> Callable[[Results], Verdict]:
-    """Compare the seconds of detection and updates with those of the timed rivals."""
+    """Compare the seconds of detection and updates with those of the timed rivals.
+
+    Only runs of one commit and machine compare, since the seconds of others differ by more than
+    the learner.
+    """
 
     def judge(results: Results) -> Verdict:
-        seconds = dict(_sum_seconds(results))
-        groups = [group for group, own in seconds.items() if name in own and len(own) > 1]
-        fastest = {group: min(seconds[group], key=seconds[group].__getitem__) for group in groups}
-        each = "; ".join(
+        seconds: dict[Group, dict[str, float]] = {}
+        timed = {cell: runs for cell, runs in _plain(results).items() if runs and _is_timed(cell)}
+        own = {cell.data: _find_origins(runs) for cell, runs in timed.items() if cell.name == name}
+        for cell, runs in timed.items():
+            if _find_origins(runs) == own.get(cell.data):
+                steps = [average_seeds(runs, f"seconds_{step}") for step in ("detect", "update")]
+                seconds.setdefault((cell.data, cell.scenario), {})[cell.name] = sum(steps)
+        several = {group: each for group, each in seconds.items() if len(each) > 1}
+        fastest = {group: min(each, key=each.__getitem__) for group, each in several.items()}
+        numbers = "; ".join(
             f"{_name(group)} {seconds[group][name]:.0f} s, fastest {best} with "
             f"{seconds[group][best]:.0f} s"
             for group, best in fastest.items()
         )
         held = sum(best == name for best in fastest.values())
-        return _count(held, len(groups), each)
+        return _count(held, len(fastest), numbers)
 
     return judge
 
 
-def _sum_seconds(results: Results) -> Iterator[tuple[Group, dict[str, float]]]:
-    """Sum the seconds of detection and updates of each timed learner, by data set."""
-    cells = [
-        cell
-        for cell, runs in _plain(results).items()
-        if runs and cell.name in TIMED and cell.scenario == "multiple" and cell.protocol == FOUND
-    ]
-    for data in dict.fromkeys(cell.data for cell in cells):
-        own = [cell for cell in cells if cell.data == data]
-        yield (
-            (data, "multiple"),
-            {
-                cell.name: average_seeds(results[cell], "seconds_detect")
-                + average_seeds(results[cell], "seconds_update")
-                for cell in own
-            },
-        )
+def _is_timed(cell: Cell) -> bool:
+    return cell.name in TIMED and cell.scenario == MULTIPLE and cell.protocol == FOUND
+
+
+def _find_origins(runs: Mapping[int, Run]) -> set[str]:
+    """Find the commits and machines that runs come from."""
+    return {f"{run.about.get('commit')} {run.about.get('machine')}" for run in runs.values()}
 
 
 # ----------------------------------------------------------------- files
