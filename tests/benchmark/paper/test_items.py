@@ -58,3 +58,5 @@ def test_the_encoder_stands_in_a_table_of_its_own_and_takes_no_digits() -> None:
     assert {cell.learner for cell in cells} == {"cilf", "never", "joint"}
     assert {dict(cell.parameters)["backbone"] for cell in cells} == {"efficientnet-lite2"}
     assert ITEMS["encoder"].cells(Setup("smoke")) == []
+    own = ITEMS["encoder"].cells(Setup("cpu", data=("rows.csv", "cifar50")))
+    assert {cell.data for cell in own} == {"cifar50"}
