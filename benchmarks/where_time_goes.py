@@ -128,19 +128,20 @@ def main() -> None:
         run_cell(make_config("never"), Path(tempfile.mkdtemp()) / "warm")  # imports and data
         for learner in arguments.learner:
             rows[learner] = profile(learner)
+            print(rows[learner], flush=True)
             write(rows, ratios)
         for learner in arguments.compare:
             ratios[learner] = compare(learner)
+            print(ratios[learner], flush=True)
             write(rows, ratios)
+    print(to_markdown(rows))
 
 
 def write(rows: dict[str, Any], ratios: dict[str, Any]) -> None:
-    """Write the record after each learner, and print its table."""
+    """Write the record after each learner."""
     about = {"sizes": SIZES, "seed": SEED} | provenance()
     content = {"profiles": rows, "compared": ratios} | about
     replace_file(OUT, (json.dumps(content, indent=1) + "\n").encode())
-    last = list((ratios or rows).values())[-1]
-    print(last, flush=True)
 
 
 def to_markdown(rows: dict[str, Any]) -> str:
