@@ -1,4 +1,4 @@
-"""Writes the results in README.md and docs/paper.md from the records in results/paper-cpu.
+"""Writes the results in README.md, docs/paper.md and docs/benchmark.md from the records.
 
     python benchmarks/readme_results.py             after 'cilf paper ... --draw' wrote the tables
     python benchmarks/readme_results.py --check     says whether the pages are up to date
@@ -9,6 +9,7 @@ What stands between two marks of a page is replaced; the rest is written by hand
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -30,7 +31,10 @@ from cilf.report.tables import MISSING, Table
 
 ROOT = Path(__file__).parent.parent
 RECORDS = ROOT / "benchmarks" / "results" / "paper-cpu"
+PROFILES = ROOT / "benchmarks" / "results" / "where_time_goes.json"
 README, PAPER = ROOT / "README.md", ROOT / "docs" / "paper.md"
+BENCHMARK = ROOT / "docs" / "benchmark.md"
+STEPS = ("fit", "detection", "update", "hold-out", "map", "checkpoint", "other", "training")
 BEST_RIVALS = 4
 LEAST_SEEDS = 2  # for a mean to be bold
 SETUP = Setup("cpu")
@@ -101,9 +105,7 @@ def find_bold(
 
 
 def make_readme_part() -> str:
-    lines = make_readme_table().to_markdown().splitlines()[2:]
-    # The names of learners are code, which a table of records would escape.
-    return "\n".join(line.replace("\\`", "`") for line in lines)
+    return to_lines(make_readme_table())
 
 
 # ----------------------------------------------------------------- the parts of docs/paper.md
@@ -112,7 +114,7 @@ def make_readme_part() -> str:
 def make_claims_part() -> str:
     """Return the table of claims as the records have it."""
     text = (RECORDS / "claims.json").read_text(encoding="utf-8")
-    return "\n".join(Table.from_json(text).to_markdown().splitlines()[2:])
+    return to_lines(Table.from_json(text))
 
 
 def make_runs_part() -> str:
@@ -129,7 +131,7 @@ def make_runs_part() -> str:
         for name, own in counts.items()
     ]
     heads = ("runs", *(COLUMNS[data] for data in DATA))
-    return "\n".join(Table("", heads, tuple(rows)).to_markdown().splitlines()[2:])
+    return to_lines(Table("", heads, tuple(rows)))
 
 
 def name_runs(cell: Cell) -> str:
@@ -141,7 +143,40 @@ def name_runs(cell: Cell) -> str:
     return cell.name
 
 
+# ----------------------------------------------------------------- the parts of docs/benchmark.md
+
+
+def make_profile_part() -> str:
+    """Return the share of each step in a run, by learner."""
+    profiles = json.loads(PROFILES.read_text(encoding="utf-8"))["profiles"].values()
+    rows = [
+        (f"`{one['learner']}`", str(one["cpu_seconds"]), *(f"{one[s]:.0%}" for s in STEPS))
+        for one in sorted(profiles, key=lambda one: one["cpu_seconds"])
+    ]
+    return to_lines(Table("", ("learner", "seconds", *STEPS), tuple(rows)))
+
+
+def make_saved_part() -> str:
+    """Return the seconds of both protocols before and after."""
+    compared = json.loads(PROFILES.read_text(encoding="utf-8"))["compared"].values()
+    rows = [
+        (
+            f"`{one['learner']}`", str(one["before"]), str(one["after"]), f"{one['ratio']:.2f}",
+            "the same" if one["same_records"] else "others",
+        )
+        for one in sorted(compared, key=lambda one: -one["ratio"])
+    ]  # fmt: skip
+    heads = ("learner", "before", "after", "times as fast", "records")
+    return to_lines(Table("", heads, tuple(rows)))
+
+
 # ----------------------------------------------------------------- pages
+
+
+def to_lines(table: Table) -> str:
+    """Return the lines of a table; names of learners are code, which a table would escape."""
+    lines = table.to_markdown().splitlines()[2:]
+    return "\n".join(line.replace("\\`", "`") for line in lines)
 
 
 def replace_part(page: str, name: str, content: str) -> str:
@@ -165,11 +200,17 @@ def make_paper(page: str) -> str:
     return replace_part(replace_part(page, "claims", make_claims_part()), "runs", make_runs_part())
 
 
+def make_benchmark(page: str) -> str:
+    page = replace_part(page, "profiles", make_profile_part())
+    return replace_part(page, "saved", make_saved_part())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing")
     check = parser.parse_args().check
-    for path, make in ((README, make_readme), (PAPER, make_paper)):
+    pages = ((README, make_readme), (PAPER, make_paper), (BENCHMARK, make_benchmark))
+    for path, make in pages:
         page = path.read_text(encoding="utf-8")
         made = make(page)
         if made != page and check:

@@ -28,7 +28,6 @@ from cilf.core.files import replace_file
 from cilf.evaluate import snapshot
 from cilf.learners import LEARNERS
 from cilf.query.query_policy import FOUND, GIVEN
-from cilf.report.tables import Table
 
 OUT = Path(__file__).parent / "results" / "where_time_goes.json"
 SIZES = {"initial_size": 200, "window_size": 80, "holdout_size": 50, "n_windows": 2}
@@ -134,7 +133,6 @@ def main() -> None:
             ratios[learner] = compare(learner)
             print(ratios[learner], flush=True)
             write(rows, ratios)
-    print(to_markdown(rows))
 
 
 def write(rows: dict[str, Any], ratios: dict[str, Any]) -> None:
@@ -142,16 +140,6 @@ def write(rows: dict[str, Any], ratios: dict[str, Any]) -> None:
     about = {"sizes": SIZES, "seed": SEED} | provenance()
     content = {"profiles": rows, "compared": ratios} | about
     replace_file(OUT, (json.dumps(content, indent=1) + "\n").encode())
-
-
-def to_markdown(rows: dict[str, Any]) -> str:
-    """Return the profiles as the table of docs/benchmark.md."""
-    names = ("fit", "detection", "update", "hold-out", "map", "checkpoint", "other", "training")
-    lines = [
-        (f"{row['learner']}", row["cpu_seconds"], *(f"{row[name]:.0%}" for name in names))
-        for row in rows.values()
-    ]
-    return Table("", ("learner", "CPU seconds", *names), tuple(lines)).to_markdown()
 
 
 if __name__ == "__main__":

@@ -43,6 +43,11 @@ def test_the_claims_are_those_of_the_records(script: ModuleType) -> None:
     assert script.make_claims_part() in page
 
 
+def test_the_profiles_are_those_of_the_record(script: ModuleType) -> None:
+    page = (ROOT / "docs" / "benchmark.md").read_text(encoding="utf-8")
+    assert script.make_benchmark(page) == page
+
+
 def test_a_page_without_the_marks_is_refused(script: ModuleType) -> None:
     with pytest.raises(SystemExit, match="has no part 'results'"):
         script.make_readme("# A page")
