@@ -75,7 +75,7 @@ def make_readme_table() -> Table:
     """Make the table: our learners, the best rivals by H, the upper bound and the floor."""
     scores = compute_scores()
     heads = [name_column(data, metric) for data in DATA for metric in (H, FORGETTING)]
-    rivals = sorted(RIVALS, key=lambda name: -average_h(scores[name]))[:BEST_RIVALS]
+    rivals = sorted(RIVALS, key=lambda name: rate_rival(scores[name]), reverse=True)[:BEST_RIVALS]
     names = [*reversed(OURS), *rivals, CEILING, FLOOR]
     rows = [
         (f"`{name}`", *(format_score(scores[name].get(head)) for head in heads)) for name in names
@@ -88,10 +88,10 @@ def make_readme_table() -> Table:
     return Table("", ("learner", *heads), tuple(rows), frozenset(bold))
 
 
-def average_h(own: Mapping[str, Score]) -> float:
-    """Average H over the data sets that have runs; -1 if there are none."""
+def rate_rival(own: Mapping[str, Score]) -> tuple[int, float]:
+    """Return the number of data sets that have runs, and the mean of H over them."""
     values = [score.mean for head, score in own.items() if head.endswith("H") and score.n_seeds]
-    return mean(values) if values else -1.0
+    return len(values), mean(values) if values else 0.0
 
 
 def find_bold(
