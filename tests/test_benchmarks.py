@@ -59,15 +59,18 @@ def test_the_page_links_every_grid_script_and_record() -> None:
     assert [link for link in links if not (FOLDER / link).exists()] == []
 
 
-def test_the_grid_of_the_tables_has_the_cells_of_the_paper() -> None:
-    setup, tables = Setup("cpu"), [f"table{number}" for number in range(2, 6)]
+def test_the_grid_of_the_paper_has_the_cells_of_its_tables_and_figures() -> None:
+    setup = Setup("cpu")
     wanted = {
         cell_key(cell.config(setup, seed))
-        for name in tables
-        for cell in ITEMS[name].cells(setup)
+        for item in ITEMS.values()
+        for cell in item.cells(setup)
         for seed in setup.all_seeds
     }
-    assert {cell.key for cell in read_grid(FOLDER / "tables.toml").cells()} == wanted
+    cells = read_grid(FOLDER / "paper-cpu.toml").cells()
+    assert {cell.key for cell in cells} == wanted
+    first = cells[0].config
+    assert (first.learner, first.data, first.seed) == ("cilf", "mnist", 1000)
 
 
 @pytest.mark.parametrize("name", sorted({*GRIDS} - {*TUNING}))

@@ -97,6 +97,14 @@ def test_parameters_of_parts_are_dotted_keys() -> None:
     assert found == [plain.replace(batch_size=8), plain.replace(batch_size=16)]
 
 
+def test_what_comes_first_in_the_file_is_run_first() -> None:
+    first = {"name": "first", "only": {"seed": 1}, "query": 0.5}
+    cells = Grid.of({**BASE, "learner": "iforest", "seed": [0, 1], "plain": False, "override": [
+        first, {"name": "all", "query": 0.5},
+    ]}).cells()  # fmt: skip
+    assert [(cell.config.seed, cell.override) for cell in cells] == [(1, "first"), (0, "all")]
+
+
 def test_the_same_cell_is_there_once() -> None:
     default = {"name": "spelt out", "only": {"learner": "iforest"},
                "parameters": {"n_estimators": 100}}  # fmt: skip

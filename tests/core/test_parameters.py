@@ -133,3 +133,10 @@ def test_what_differs_from_the_defaults_is_shown() -> None:
 
 def test_clone_of_scikit_learn_makes_an_equal_part() -> None:
     assert clone(Owner(k_max=3)) == Owner(k_max=3)
+
+
+def test_files_leave_out_a_later_parameter_while_it_is_what_it_was_before() -> None:
+    from cilf.nn.training import Training
+
+    assert "devices" not in parameters.to_json(Training())
+    assert parameters.to_json(Training(devices=2))["devices"] == 2

@@ -5,15 +5,18 @@
     grid.json           the cells of the last grid, with what each changes
     cells/NAME/         a run folder for each, named by its names and a hash of its parameters
     locks/              who works on a cell holds the file of its name
+    fits/               fitted learners that the cells of one call share; removed at its end
 """
 
 from __future__ import annotations
 
 import json
 import math
+import shutil
 import time
+import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -29,7 +32,7 @@ from cilf.evaluate import summarize
 from cilf.evaluate.records import RunFolder
 
 FORMAT = 1
-CELLS, LOCKS, INDEX = "cells", "locks", "grid.json"
+CELLS, LOCKS, FITS, INDEX = "cells", "locks", "fits", "grid.json"
 
 Status = Literal["waiting", "running", "done", "failed"]
 
@@ -107,19 +110,35 @@ class Bench:
         return bench
 
     def run(self, engine: Engine, *, trackers: Sequence[str] = ()) -> Iterator[Event]:
-        """Run what is not done yet; the states follow each event before it is yielded."""
+        """Run what is not done yet; the states follow each event before it is yielded.
+
+        Cells that differ in what happens after the fit share one fitted learner. It is kept for
+        this call alone: another one may run other code.
+        """
         engine.check()
         self._write_index()
-        jobs = [self._job(state, trackers) for state in self.with_status("waiting")]
-        with closing(engine.run(jobs)) as events:
-            for event in events:
-                self._apply(event)
-                yield event
+        with self._share_fits() as fits:
+            jobs = [self._job(state, trackers, fits) for state in self.with_status("waiting")]
+            with closing(engine.run(jobs)) as events:
+                for event in events:
+                    self._apply(event)
+                    yield event
 
-    def _job(self, state: State, trackers: Sequence[str]) -> Job:
+    @contextmanager
+    def _share_fits(self) -> Iterator[Path]:
+        """Hold a folder for fitted learners inside the block."""
+        place = self.out.absolute() / FITS / uuid.uuid4().hex
+        try:
+            yield place
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+            with suppress(OSError):  # another call has its own there, or there is none
+                place.parent.rmdir()
+
+    def _job(self, state: State, trackers: Sequence[str], fits: Path) -> Job:
         out, cell = self.out.absolute(), state.cell
         folder, lock = out / CELLS / cell.folder, out / LOCKS / cell.folder
-        return Job(cell.config, cell.key, folder, lock, tuple(trackers))
+        return Job(cell.config, cell.key, folder, lock, tuple(trackers), fits)
 
     def with_status(self, status: Status) -> list[State]:
         """The cells with this status."""
@@ -161,7 +180,7 @@ class Bench:
             ended and 0 < n_planned == n_read
         ):  # else its records are damaged, which its cell will say too
             state.status, state.seconds = "done", ended.get("seconds")
-            if state.seconds is not None and "resumed" not in run:
+            if state.seconds is not None and "resumed" not in run and not run.get("shared_fit"):
                 self.run_time.add(state.cell.config, state.seconds)
 
     def _apply(self, event: Event) -> None:

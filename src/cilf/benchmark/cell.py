@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -10,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from cilf.benchmark.config import RunConfig
+from cilf.benchmark.config import POLICY, RunConfig
 from cilf.benchmark.provenance import provenance
 from cilf.core import WindowRecord
 from cilf.errors import BadInput, CilfError
@@ -39,7 +41,12 @@ class Cell:
         return cls(config, config.make_learner(), stream, dataset.describe())
 
     def run(
-        self, out: str | Path, *, resume: bool = False, overwrite: bool = False
+        self,
+        out: str | Path,
+        *,
+        resume: bool = False,
+        overwrite: bool = False,
+        fits: Path | None = None,
     ) -> Iterator[WindowRecord]:
         """Run the cell and yield each record once it is safe on disk.
 
@@ -47,25 +54,44 @@ class Cell:
             out: A new or an empty folder, or one that holds a run.
             resume: Whether to resume the run in the folder, if there is one.
             overwrite: Whether to replace the run in the folder, if there is one.
+            fits: A folder of fitted learners, which cells that start alike share.
         """
         folder = RunFolder(Path(out))
         self._require_room(folder)
         with ExitStack() as lock:
             lock.enter_context(folder.lock())
             new = self._claim(folder, resume, overwrite)
-            return self._records(folder, new, lock.pop_all())
+            fitted = None if fits is None else fits / self.fit_key
+            return self._records(folder, new, fitted, lock.pop_all())
 
-    def _records(self, folder: RunFolder, new: bool, lock: ExitStack) -> Iterator[WindowRecord]:
+    @property
+    def fit_key(self) -> str:
+        """A hash of everything that the fitted learner depends on.
+
+        It leaves out what happens after the fit: the protocol and the query policy. Under "self"
+        labels become text before the fit, so that policy is part of it.
+        """
+        about = {name: value for name, value in self.describe().items() if name not in POLICY}
+        policy = {"text_labels": self.config.policy.is_self}
+        text = json.dumps(about | policy, sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def _records(
+        self, folder: RunFolder, new: bool, fitted: Path | None, lock: ExitStack
+    ) -> Iterator[WindowRecord]:
         with lock:
-            yield from self._run_locked(folder, new)
+            yield from self._run_locked(folder, new, fitted)
 
-    def _run_locked(self, folder: RunFolder, new: bool) -> Iterator[WindowRecord]:
+    def _run_locked(
+        self, folder: RunFolder, new: bool, fitted: Path | None
+    ) -> Iterator[WindowRecord]:
         def keep(step: Step) -> None:  # first: a window that counts as finished has all its files
             folder.write_snapshot(step.window.index, take_snapshot(step, seed=self.config.seed))
 
         started = time.perf_counter()
         try:
-            yield from run_policy(self.learner, self.stream, self.config.policy, folder, keep)
+            policy = self.config.policy
+            yield from run_policy(self.learner, self.stream, policy, folder, keep, fitted)
         except CilfError:
             if new and find_newest(folder) is None:  # refused before it began: nothing is lost
                 folder.clear()
@@ -116,10 +142,15 @@ class Cell:
 
 
 def run_cell(
-    config: RunConfig, out: str | Path, *, resume: bool = False, overwrite: bool = False
+    config: RunConfig,
+    out: str | Path,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    fits: Path | None = None,
 ) -> Iterator[WindowRecord]:
     """Run the cell of a config; the arguments are those of :meth:`Cell.run`."""
-    return Cell.build(config).run(out, resume=resume, overwrite=overwrite)
+    return Cell.build(config).run(out, resume=resume, overwrite=overwrite, fits=fits)
 
 
 def _end(started: float) -> dict[str, Any]:

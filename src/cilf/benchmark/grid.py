@@ -144,9 +144,12 @@ class Grid(Settings):
         return grid
 
     def cells(self) -> list[GridCell]:
-        """The cells in order; equal cells are listed once."""
-        cells = [cell for variant in self._variants() for cell in self._expand_variant(variant)]
-        return list({cell.key: cell for cell in reversed(cells)}.values())[::-1]
+        """The cells in order; equal cells are listed once, at the place of the first."""
+        found: dict[str, GridCell] = {}
+        for variant in self._variants():
+            for cell in self._expand_variant(variant):
+                found.setdefault(cell.key, cell)
+        return list(found.values())
 
     def _variants(self) -> list[_Variant]:
         plain = [_Variant(None, Selection(), self, {}, {})] if self.plain else []

@@ -28,6 +28,7 @@ class Job:
     folder: Path
     lock: Path  # held by the worker that runs the cell
     trackers: tuple[str, ...] = ()
+    fits: Path | None = None  # fitted learners that cells share
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def _run_with_log(job: Job) -> str | None:
 def _run_to_end(job: Job, folder: RunFolder) -> str | None:
     try:
         _require_unchanged(job)
-        records = run_cell(job.config, folder.path, resume=True)
+        records = run_cell(job.config, folder.path, resume=True, fits=job.fits)
         for _ in track_records(records, folder, job.trackers):
             pass
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a learner may raise

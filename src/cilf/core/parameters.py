@@ -38,6 +38,11 @@ class Part:
 
     Parts are values: nothing changes one, so that learners may share it.
 
+    Class attributes:
+        domains, alternatives: see :class:`Parametrised`.
+        implied: parameters that came later, with the value that everything before had. Files leave
+            them out while they have it, so that older runs and models stay what they are.
+
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True, kw_only=True, repr=False)
     ... class Pace(Part):
@@ -49,6 +54,7 @@ class Part:
 
     domains: ClassVar[Mapping[str, validation.Check]] = {}
     alternatives: ClassVar[Mapping[str, Mapping[str, type[Part]]]] = {}
+    implied: ClassVar[Mapping[str, Any]] = {}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name; with ``deep`` those of its own parts too."""
@@ -150,8 +156,10 @@ def _check_part(owner: Parametrised, name: str, default: Part, within: str) -> N
 
 
 def to_json(owner: Parametrised) -> dict[str, Any]:
-    """The parameters, with parts as mappings; a part that has alternatives is stored by name."""
-    return {name: _to_plain(owner, name, v) for name, v in get_params(owner, deep=False).items()}
+    """The parameters for a file: parts are mappings, and those of alternatives have their name."""
+    implied = owner.implied.items() if isinstance(owner, Part) else ()
+    named = get_params(owner, deep=False)
+    return {n: _to_plain(owner, n, v) for n, v in named.items() if (n, v) not in implied}
 
 
 def _to_plain(owner: Parametrised, name: str, value: Any) -> Any:

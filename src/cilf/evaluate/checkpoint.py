@@ -9,6 +9,7 @@ record beyond it is of a window that has to be done again.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cilf.core import WindowRecord
+from cilf.core.files import make_folder
 from cilf.errors import BadConfig, BadInput
 from cilf.evaluate.records import RunFolder
 from cilf.learners import Learner, load, persistence
@@ -38,8 +40,14 @@ class Checkpoint:
     finished: list[WindowRecord]
 
     @classmethod
-    def open(cls, folder: RunFolder, learner: Learner, stream: Stream) -> Checkpoint:
-        """Read the newest checkpoint, or else fit the learner on the start of the stream."""
+    def open(
+        cls, folder: RunFolder, learner: Learner, stream: Stream, fitted: Path | None = None
+    ) -> Checkpoint:
+        """Read the newest checkpoint, or else fit the learner on the start of the stream.
+
+        ``fitted`` is a place that runs with the same learner and start share: the first of them
+        puts the fitted learner there, and the others read it.
+        """
         newest = find_newest(folder)
         if newest is not None:
             return cls._read(folder, newest, learner)
@@ -48,8 +56,10 @@ class Checkpoint:
                 f"{folder.path} holds records but no checkpoint to resume from: start the run "
                 "again in a new folder."
             )
-        learner.fit(*stream.initial)
-        folder.write_run(folder.read_run() | {"frozen_network": learner.frozen_network})
+        shares = fitted is not None and is_model(fitted)
+        learner = _fit_once(learner, stream, fitted)
+        about = {"frozen_network": learner.frozen_network, "shared_fit": shares}
+        folder.write_run(folder.read_run() | about)
         folder.write_records([])
         _save(folder.checkpoint, learner, 0)
         return cls(folder, learner, [])
@@ -63,14 +73,39 @@ class Checkpoint:
                 f"{folder.path} has {len(finished)} records, but a checkpoint after {n_finished} "
                 "windows: its records.jsonl was changed; start the run again in a new folder."
             )
-        restored = load(newest, learner=type(learner), **_list_own(learner))
         folder.write_records(finished)
-        return cls(folder, restored, finished)
+        return cls(folder, _load_like(learner, newest), finished)
 
     def save(self, record: WindowRecord) -> None:
         """Keep the record of a finished window and the learner as it is after it."""
         self.folder.append_record(record)
         _save(self.folder.checkpoint, self.learner, record.window)
+
+
+def _fit_once(learner: Learner, stream: Stream, fitted: Path | None) -> Learner:
+    """Fit the learner, or read it where another run has put it."""
+    if fitted is not None and is_model(fitted):
+        return _load_like(learner, fitted)
+    learner.fit(*stream.initial)
+    if fitted is not None:
+        _share(learner, fitted)
+    return learner
+
+
+def _share(learner: Learner, fitted: Path) -> None:
+    """Put a fitted learner where others find it whole, unless another run was faster."""
+    make_folder(fitted.parent)
+    pending = fitted.with_name(f"{fitted.name}.{os.getpid()}")
+    learner.save(pending)
+    try:
+        pending.rename(fitted)
+    except OSError:  # it is there already
+        shutil.rmtree(pending)
+
+
+def _load_like(learner: Learner, model: Path) -> Learner:
+    """Load a model folder as a learner like this one."""
+    return load(model, learner=type(learner), **_list_own(learner))
 
 
 def _list_own(learner: Learner) -> dict[str, Any]:
@@ -81,10 +116,13 @@ def _list_own(learner: Learner) -> dict[str, Any]:
 
 def find_newest(folder: RunFolder) -> Path | None:
     """The last whole checkpoint. A model is whole once its description is written."""
-    whole = [
-        path for path in _list_checkpoints(folder.checkpoint) if (path / persistence.HEAD).is_file()
-    ]
+    whole = [path for path in _list_checkpoints(folder.checkpoint) if is_model(path)]
     return max(whole, key=lambda path: int(path.name), default=None)
+
+
+def is_model(path: Path) -> bool:
+    """Whether a whole model lies in a folder."""
+    return (path / persistence.HEAD).is_file()
 
 
 def _save(checkpoints: Path, learner: Learner, n_finished: int) -> None:

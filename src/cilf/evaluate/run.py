@@ -139,17 +139,19 @@ def run_policy(
     policy: QueryPolicy,
     folder: RunFolder | None = None,
     keep: Callable[[Step], None] | None = None,
+    fitted: Path | None = None,
 ) -> Iterator[WindowRecord]:
     """The loop of :func:`run_stream`, which resumes the run in ``folder`` if one is given.
 
-    ``keep`` is called with each step before its window counts as finished.
+    ``keep`` is called with each step before its window counts as finished. ``fitted`` is a place
+    for the fitted learner that runs share, see :meth:`Checkpoint.open`.
     """
     _require_queries(learner, policy)
     prepared, checkpoint = prepare_stream(stream, policy), None
     if folder is None:
         learner.fit(*prepared.initial)
     else:
-        checkpoint = Checkpoint.open(folder, learner, prepared)
+        checkpoint = Checkpoint.open(folder, learner, prepared, fitted)
         learner = checkpoint.learner
     finished = checkpoint.finished if checkpoint else []
     yield from finished

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -111,6 +111,7 @@ class Training(Part):
         "precision": validation.among(PRECISIONS),
         "devices": validation.whole(1),
     }
+    implied: ClassVar[Mapping[str, Any]] = {"devices": 1}
 
     batch_size: int = 64
     learning_rate: float = 0.01

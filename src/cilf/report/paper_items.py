@@ -45,9 +45,12 @@ class PaperItem:
         """
         >>> PaperItem("figure10", "Weights", "", None, ()).heading
         'Figure 10. Weights'
+        >>> PaperItem("ranks", "Ranks of all systems", "", None, ()).heading
+        'Ranks of all systems'
         """
         kind = self.name.rstrip("0123456789")
-        return f"{kind.capitalize()} {self.name.removeprefix(kind)}. {self.title}"
+        number = self.name.removeprefix(kind)
+        return f"{kind.capitalize()} {number}. {self.title}" if number else self.title
 
 
 def read_paper_items(folder: Path) -> list[PaperItem]:

@@ -18,6 +18,7 @@ from cilf.core.files import replace_file
 
 Cell = str | int | float | None
 MISSING = "\N{EN DASH}"
+GAP_SIGNS = ("ᵃ", "ᵇ", "ᶜ", "ᵈ", "ᵉ", "ᶠ")  # beside empty cells; a note explains them
 
 _LATEX = (
     {
@@ -29,6 +30,7 @@ _LATEX = (
         "\N{DAGGER}": r"$^\dagger$",
         "\N{DOUBLE DAGGER}": r"$^\ddagger$",
     }
+    | {sign: f"$^{letter}$" for sign, letter in zip(GAP_SIGNS, "abcdef", strict=True)}
     | {sign: f"\\{sign}" for sign in "&%$#_{}"}
     | {sign: f"${sign}$" for sign in "<>|"}
 )

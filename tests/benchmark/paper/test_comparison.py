@@ -7,7 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from cilf.benchmark.paper.comparison import Score, compute_p_value, compute_score, find_best
+from cilf.benchmark.paper.comparison import (
+    Score,
+    adjust_p_values,
+    compute_p_value,
+    compute_score,
+    find_best,
+)
 from cilf.core import WindowRecord
 
 
@@ -79,3 +85,13 @@ def test_seeds_without_a_value_count_neither_for_mean_nor_deviation_nor_number()
     found = Score({0: 0.2, 1: math.nan, 2: 0.4})
     assert (found.mean, found.std) == (pytest.approx(0.3), pytest.approx(0.02**0.5))
     assert found.n_seeds == 2
+
+
+def test_holms_correction_is_that_of_its_definition() -> None:
+    p_values = {"a": 0.004, "b": 0.03, "c": 0.012, "d": 0.2, "e": math.nan}
+    adjusted = adjust_p_values(p_values)
+    # Sorted: 0.004 x 4, 0.012 x 3, 0.03 x 2, 0.2 x 1, none below the one before.
+    expected = {"a": 0.016, "c": 0.036, "b": 0.06, "d": 0.2}
+    assert {k: v for k, v in adjusted.items() if k != "e"} == pytest.approx(expected)
+    assert math.isnan(adjusted["e"])
+    assert adjust_p_values({"a": 0.6, "b": 0.9, "c": 0.5}) == {"a": 1.0, "b": 1.0, "c": 1.0}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cilf.benchmark.paper.curves import LAMBDA1, LAMBDA2
+from cilf.benchmark.paper.curves import LAMBDA1, LAMBDA2, _average_by_share
 from cilf.benchmark.paper.item import Inputs
 from cilf.benchmark.paper.items import ITEMS, select_items
 from cilf.benchmark.paper.make import write_items
@@ -52,7 +52,7 @@ def test_weights_queries_and_seconds_are_plotted_from_the_records(
     setup = Setup("smoke", data=(str(few_digits),), learners=("cilf", "cilf-paper"))
     run = Run.read(keep_run(setup, "iforest", 0))
     seconds = sum(record.seconds_update for record in run.records)
-    expected = {"figure9": 7 * 2 * 5, "figure10": 2 * 9, "figure11": 4}
+    expected = {"figure9": 7 * 2 * 9, "figure10": 2 * 2 * 9, "figure11": 4}
     for name, n_rows in expected.items():
         results = {cell: {0: run} for cell in ITEMS[name].cells(setup)}
         inputs = Inputs(name, ITEMS[name].title, setup, results, tmp_path, tmp_path)
@@ -63,10 +63,26 @@ def test_weights_queries_and_seconds_are_plotted_from_the_records(
     assert float(update["seconds"]) == pytest.approx(seconds)
     weights = read_rows(tmp_path / "figure10.csv")
     assert {row["lambda1"] for row in weights} == {"0.01", "1.0", "100.0"}
+    assert {row["learner"] for row in weights} == {"cilf", "cilf-paper"}
 
 
-def test_the_weights_of_the_papers_cilf_are_varied() -> None:
+def test_labels_are_queried_by_two_strategies_that_meet_at_all_labels() -> None:
+    cells = ITEMS["figure9"].cells(Setup("cpu"))
+    assert {(cell.query, cell.strategy) for cell in cells} == {
+        (share, strategy)
+        for share in (0.2, 0.4, 0.6, 0.8, 1.0)
+        for strategy in ("random", "representative")
+    } - {(1.0, "representative")}
+    lines = _average_by_share({cell: {} for cell in cells}, "plan_h")
+    assert {name: list(line.x) for name, line in lines.items()} == {
+        f"cilf, {scenario}, {strategy}": [0.2, 0.4, 0.6, 0.8, 1.0]
+        for scenario in ("single", "multiple")
+        for strategy in ("random", "representative")
+    }
+
+
+def test_the_weights_of_both_forms_of_cilf_are_varied() -> None:
     cells = ITEMS["figure10"].cells(Setup("smoke", own=("mine.py:Mine",)))
-    assert {cell.learner for cell in cells} == {"cilf-paper"}
+    assert {cell.learner for cell in cells} == {"cilf-paper", "cilf"}
     weights = ((LAMBDA1, 0.01), (LAMBDA2, 0.01))
     assert cells[0] == Cell("cilf-paper", "digits", "single", 1.0, weights)

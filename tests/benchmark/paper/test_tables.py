@@ -11,7 +11,12 @@ from cilf.benchmark.paper.setup import Row, Setup, with_replay
 from cilf.benchmark.paper.tables import (
     ALL,
     DETECTION,
+    DIFFERS,
     FORGETTING,
+    IS_BEST,
+    NO_CEILING,
+    NO_RUN,
+    NOT_RUN,
     Column,
     H,
     Place,
@@ -150,7 +155,7 @@ def test_joint_is_no_rival_and_who_ends_above_it_is_named() -> None:
 def test_numbers_for_programs_are_numbers() -> None:
     scores = {("digits", with_replay("dnn-base")): {RANKING: score_of([0.5])}}
     lines = make_csv_table(compare(scores, RANKING), "single").to_csv().splitlines()
-    assert lines[1] == "plan_h,found,dnn-base,replay,digits,single,0.5,,1,,,,,"
+    assert lines[1] == "plan_h,found,dnn-base,replay,digits,single,0.5,,1,,,,,,"
 
 
 def test_the_files_hold_the_same_table(tmp_path: Path) -> None:
@@ -162,3 +167,40 @@ def test_the_files_hold_the_same_table(tmp_path: Path) -> None:
     assert r"$^\dagger$: p $<$ 0.05" in (tmp_path / "table2.tex").read_text(encoding="utf-8")
     assert Table.from_json((tmp_path / "table2.json").read_text(encoding="utf-8")) == table
     assert (tmp_path / "table2.md").read_text(encoding="utf-8") == table.to_markdown()
+
+
+def test_a_difference_is_marked_only_if_it_survives_the_number_of_rows() -> None:
+    """Eight pairs of one sign have p = 0.0078: enough among six rivals, not among seven."""
+    high = score_of([0.9 + i / 1000 for i in range(8)])
+    low = score_of([0.5 - i / 500 for i in range(8)])
+    for n_rivals, marked in ((1, True), (6, True), (7, False)):
+        rivals = {("mnist", Row("cpe", str(i))): {RANKING: low} for i in range(n_rivals)}
+        _, *others = compare({place("cilf"): {RANKING: high}} | rivals, RANKING)
+        assert all(one.p_values[RANKING] < 0.01 for one in others)
+        ends = {format_difference(one, RANKING).endswith(DIFFERS) for one in others}
+        assert ends == {marked}
+
+
+def test_every_empty_cell_has_a_sign_that_the_note_explains() -> None:
+    given, found = Column(FORGETTING, GIVEN), Column(FORGETTING)
+    ending, end_found = Column(ALL, GIVEN), Column(ALL)
+    columns = [given, ending, found, end_found]
+    some, none = score_of([0.2], [0.3]), Score({})
+    scores = {
+        place("joint"): {given: score_of([0.0], [0.0]), ending: some},
+        place("cilf"): dict.fromkeys(columns, some),
+        place("cpe"): {given: none, ending: some, found: none, end_found: some},
+        place("dtc"): dict.fromkeys(columns, none),
+        place("never", "digits"): dict.fromkeys(columns, score_of([0.7], [0.7])),
+    }
+    table = make_table(compare(scores, given), columns, "single", "title", "note.")
+    empty = [cell for row in table.rows for cell in row if str(cell).startswith(MISSING)]
+    assert empty
+    assert all(cell != MISSING for cell in empty)
+    assert all(f"{cell}: " in table.note for cell in empty)
+    by_learner = {row[1]: row for row in table.rows if row[0] == "MNIST"}
+    assert by_learner["cilf"][3] == f"{MISSING}{IS_BEST}"
+    assert by_learner["cpe"][2] == f"{MISSING}{NO_CEILING}"
+    assert set(by_learner["dtc"][2:4]) == {f"{MISSING}{NO_RUN}"}
+    assert by_learner["joint"][-1] == f"{MISSING}{NOT_RUN}"
+    assert r"--$^a$" in table.to_latex()

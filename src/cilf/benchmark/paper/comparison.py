@@ -85,6 +85,23 @@ def find_best(scores: Mapping[Name, Score], metric: str) -> list[Name]:
     return [name for name, value in means.items() if value == best]
 
 
+def adjust_p_values(p_values: Mapping[Name, float]) -> dict[Name, float]:
+    """Correct p-values for their number by Holm's method; one that is NaN stays so.
+
+    The smallest is multiplied by their number, the next by one less, and so on. None falls below
+    the one before it.
+
+    >>> {k: round(v, 3) for k, v in adjust_p_values({"a": 0.03, "b": 0.01, "c": 0.04}).items()}
+    {'a': 0.06, 'b': 0.03, 'c': 0.06}
+    """
+    defined = {name: p for name, p in p_values.items() if not math.isnan(p)}
+    adjusted, largest = dict(p_values), 0.0
+    for rank, name in enumerate(sorted(defined, key=lambda name: defined[name])):
+        largest = max(largest, min(1.0, (len(defined) - rank) * defined[name]))
+        adjusted[name] = largest
+    return adjusted
+
+
 def compute_p_value(one: Score, other: Score) -> float:
     """Test whether two learners differ: Wilcoxon's signed-rank test, two-sided.
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cilf.benchmark.paper.claims import claim_table
 from cilf.benchmark.paper.curves import metric_curves, query_curves, time_bars, weight_heatmaps
+from cilf.benchmark.paper.encoder import encoder_table
 from cilf.benchmark.paper.item import MULTIPLE, SINGLE, Item
 from cilf.benchmark.paper.maps import confusion_maps, stream_maps, window_maps
+from cilf.benchmark.paper.ranks import rank_table
 from cilf.benchmark.paper.tables import detection_table, forgetting_table
 from cilf.core import validation
 
@@ -16,6 +19,9 @@ ITEMS: dict[str, Item] = {
     "table3": forgetting_table(SINGLE),
     "table4": detection_table(MULTIPLE),
     "table5": forgetting_table(MULTIPLE),
+    "ranks": rank_table(),
+    "encoder": encoder_table(),
+    "claims": claim_table(),
     "figure2": confusion_maps(),
     "figure4": stream_maps(),
     "figure5": window_maps(SINGLE),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,8 +38,12 @@ def write_files(figure: Any, rows: Table, out: Path, name: str) -> list[Path]:
     """Write ``name.png``, ``name.svg`` and the plotted numbers as ``name.csv``."""
     make_folder(out)
     replace_file(out / f"{name}.csv", rows.to_csv().encode())
-    images = [write_figure(figure, out / f"{name}{suffix}") for suffix in (".png", ".svg")]
-    return [*images, out / f"{name}.csv"]
+    return [*write_images(figure, out, name), out / f"{name}.csv"]
+
+
+def write_images(figure: Any, out: Path, name: str) -> list[Path]:
+    """Write ``name.png`` and ``name.svg``."""
+    return [write_figure(figure, out / f"{name}{suffix}") for suffix in (".png", ".svg")]
 
 
 class Series(NamedTuple):
@@ -125,6 +130,55 @@ def plot_bars(panels: Mapping[str, Mapping[str, Mapping[str, float]]], y_label: 
         axis.set_ylabel(y_label)
         axis.legend(frameon=False)
     return figure
+
+
+class RankLine(NamedTuple):
+    """Mean ranks on a line, and the groups of names that do not differ."""
+
+    ranks: Mapping[str, float]  # by name, the best first
+    groups: Sequence[Sequence[str]]
+    critical: float  # difference of ranks; NaN if none was computed
+
+
+def plot_ranks(panels: Mapping[str, RankLine]) -> Any:
+    """Plot mean ranks on a line, and a bar for each group of names that do not differ."""
+    tall = max(len(line.ranks) for line in panels.values())
+    figure = new_figure(7.0, (0.16 * tall + 1.3) * len(panels))
+    axes = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
+    for axis, (title, line) in zip(axes, panels.items(), strict=True):
+        _plot_ranks(axis, line)
+        critical = "" if math.isnan(line.critical) else f"; critical difference {line.critical:.2f}"
+        axis.set_title(f"mean rank by {title}{critical}", pad=18)
+    return figure
+
+
+def _plot_ranks(axis: Any, line: RankLine) -> None:
+    """Plot the better half of the names to the left, the other to the right, as is usual."""
+    n, names = len(line.ranks), list(line.ranks)
+    top, gap = 0.0, 1.0
+    low = top - gap * (len(line.groups) + (n + 1) // 2 + 1)
+    axis.set_xlim(1 - 0.45 * n, n + 0.45 * n)
+    axis.set_ylim(low, top + gap)
+    axis.hlines(top, 1, n, color="black", lw=1)
+    for tick in range(1, n + 1):
+        axis.vlines(tick, top, top + 0.25, color="black", lw=1)
+        axis.text(tick, top + 0.4, str(tick), ha="center", va="bottom", size=8)
+    for place, group in enumerate(line.groups):
+        ends = (line.ranks[group[0]] - 0.05, line.ranks[group[-1]] + 0.05)
+        axis.hlines(top - 0.5 - 0.6 * place, *ends, color=COLOURS[0], lw=3)
+    for index, name in enumerate(names):
+        left = index < (n + 1) // 2
+        row = index if left else n - 1 - index
+        height = top - 0.6 * len(line.groups) - gap * (row + 1)
+        edge, side = (0.7, "right") if left else (n + 0.3, "left")
+        rank, ours = line.ranks[name], name == OURS
+        colour = "black" if ours else "#555555"
+        axis.plot([rank, rank, edge], [top, height, height], color=colour, lw=1.6 if ours else 0.7)
+        axis.text(
+            edge + (-0.1 if left else 0.1), height, f"{name} {rank:.2f}", ha=side, va="center",
+            size=8, weight="bold" if ours else "normal",
+        )  # fmt: skip
+    axis.axis("off")
 
 
 class Map(NamedTuple):

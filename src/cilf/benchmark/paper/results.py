@@ -16,6 +16,7 @@ from cilf.evaluate.metrics import mean
 from cilf.evaluate.records import RunFolder
 from cilf.evaluate.summary import summarize
 from cilf.query.query_policy import FOUND
+from cilf.query.strategies import RANDOM
 from cilf.report.run import Run
 
 
@@ -29,6 +30,7 @@ class Cell(NamedTuple):
     parameters: tuple[tuple[str, Any], ...] = ()
     protocol: str = FOUND
     variant: str = ""
+    strategy: str = RANDOM
 
     @property
     def row(self) -> Row:
@@ -43,7 +45,7 @@ class Cell(NamedTuple):
         return RunConfig.of(
             learner=self.learner, data=self.data, scenario=self.scenario, seed=seed,
             scale=setup.scale, query=self.query, parameters=dict(self.parameters),
-            protocol=self.protocol,
+            protocol=self.protocol, strategy=self.strategy,
         )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from cilf.benchmark.paper.comparison import (
     FORGETTING,
     LEVEL,
     Score,
+    adjust_p_values,
     compute_p_value,
     compute_score,
     find_best,
@@ -26,7 +27,7 @@ from cilf.benchmark.results import Difference
 from cilf.core.files import make_folder, replace_file
 from cilf.evaluate.metric_table import METRICS
 from cilf.query.query_policy import FOUND, GIVEN
-from cilf.report.tables import MISSING, Table
+from cilf.report.tables import GAP_SIGNS, MISSING, Table
 
 H, FROM_BEST, FIRST, ALL = "plan_h", "forgetting_from_best", "holdout_first", "holdout_all"
 DETECTION = (
@@ -38,16 +39,26 @@ LEAST_SEEDS = 2  # for a mean to be marked as the best
 NOTE = (
     "Mean ± standard deviation over seeds. The best mean is bold if it has several seeds. "
     f"Difference: from the best, paired over seeds; {DIFFERS}: p < {LEVEL:g} (Wilcoxon, paired "
-    "over seeds and windows). "
+    "over seeds and windows, with Holm's correction for the rows of a data set). "
 )
 NOTE_ON_FLOOR = (
     f"{BELOW_FLOOR}: {{}} is not above that of {FLOOR}, which finds and learns nothing, by more "
     "than the deviation, or not above it with one seed. "
 )
 NOTE_ON_PAPER = "The paper's numbers are from its own streams, networks and definitions."
+IS_BEST, NO_RUN, NO_CEILING, NOT_RUN, UNPAIRED, UNPUBLISHED = GAP_SIGNS
+GAPS = {
+    IS_BEST: "it is the best itself",
+    NO_RUN: "no run is finished",
+    NO_CEILING: f"it is measured against {CEILING}, of which no run is finished",
+    NOT_RUN: f"{CEILING} is handed all labels, so it has no runs under {FOUND}",
+    UNPAIRED: "it has no seed in common with the best, or is undefined in every window",
+    UNPUBLISHED: "the paper prints no number",
+}
 CSV_COLUMNS = (
     "metric", "protocol", "learner", "variant", "data", "scenario", "mean", "std", "n_seeds",
-    "difference_from_best", "std_of_difference", "p_against_best", "paper_mean", "paper_std",
+    "difference_from_best", "std_of_difference", "p_against_best", "p_holm",
+    "paper_mean", "paper_std",
 )  # fmt: skip
 
 
@@ -117,6 +128,7 @@ class Comparison:
     scores: Mapping[Column, Score]
     differences: Mapping[Column, Difference]  # from the row that is best in the ranking column
     p_values: Mapping[Column, float]
+    adjusted: Mapping[Column, float]  # the same, corrected for the number of rows
     is_best: bool
     is_below_floor: bool
 
@@ -136,8 +148,21 @@ def compare(
         best = find_best(ranked, ranking.metric)
         sign = -1 if METRICS[ranking.metric].higher_is_better else 1
         order = sorted(rows, key=lambda row: _nan_last(sign * rows[row][ranking].mean))
-        found += [_compare(row, data, rows, best, ranking, judged) for row in order]
+        found += _adjust([_compare(row, data, rows, best, ranking, judged) for row in order])
     return found
+
+
+def _adjust(compared: Sequence[Comparison]) -> list[Comparison]:
+    """Correct the p-values of a data set's rows, each column by itself."""
+    by_column: dict[Column, dict[int, float]] = {}
+    for number, one in enumerate(compared):
+        for column, p_value in one.p_values.items():
+            by_column.setdefault(column, {})[number] = p_value
+    adjusted = {column: adjust_p_values(values) for column, values in by_column.items()}
+    return [
+        replace(one, adjusted={column: adjusted[column][number] for column in one.p_values})
+        for number, one in enumerate(compared)
+    ]
 
 
 def _compare(
@@ -157,6 +182,7 @@ def _compare(
         scores=own,
         differences=differences,
         p_values={c: compute_p_value(other, own[c]) for c, other in rival.items()},
+        adjusted={},
         is_best=row in best and own[ranking].n_seeds >= LEAST_SEEDS,
         is_below_floor=row.learner != FLOOR and _is_below(judged, own, rows.get(Row(FLOOR), {})),
     )
@@ -186,7 +212,14 @@ def make_table(
         heads += ["paper"] if _is_published(column, columns) else []
     rows = [_make_row(one, columns, scenario) for one in compared]
     bold = {(number, 2) for number, one in enumerate(compared) if one.is_best}
-    return Table(title, tuple(heads), tuple(rows), frozenset(bold), note)
+    return Table(title, tuple(heads), tuple(rows), frozenset(bold), note + explain_gaps(rows))
+
+
+def explain_gaps(rows: Sequence[Sequence[str]]) -> str:
+    """Say what the signs beside empty cells mean, for those that occur."""
+    cells = {cell for row in rows for cell in row}
+    texts = [f"{MISSING}{s}: {text}" for s, text in GAPS.items() if MISSING + s in cells]
+    return f" Empty cells: {'; '.join(texts)}." if texts else ""
 
 
 def _name_column(column: Column, columns: Sequence[Column]) -> str:
@@ -204,12 +237,34 @@ def _make_row(one: Comparison, columns: Sequence[Column], scenario: str) -> tupl
     mark = BELOW_FLOOR if one.is_below_floor else ""
     cells = [COLUMNS.get(one.data, data_file_name(one.data)), f"{one.row.name}{mark}"]
     for position, column in enumerate(columns):
-        cells.append(format_score(one.scores.get(column)))
+        score = format_score(one.scores.get(column))
+        gap = find_gap(one.scores, column)
+        cells.append(sign_gap(score, gap))
         if position == 0:
-            cells.append(format_difference(one, column))
+            reason = IS_BEST if not one.differences and not gap else gap or UNPAIRED
+            cells.append(sign_gap(format_difference(one, column), reason))
         if _is_published(column, columns):
-            cells.append(_format_published(_find_published(one, column, scenario)))
+            published = _format_published(_find_published(one, column, scenario))
+            cells.append(sign_gap(published, UNPUBLISHED))
     return tuple(cells)
+
+
+def sign_gap(text: str, gap: str) -> str:
+    """Put the sign of a gap beside an empty cell."""
+    return text + gap if text == MISSING else text
+
+
+def find_gap(scores: Mapping[Column, Score], column: Column) -> str:
+    """Find the sign of the reason why a score of a row is missing; "" if it is not."""
+    score = scores.get(column)
+    if score is not None and not math.isnan(score.mean):
+        return ""
+    beside = [each for other, each in scores.items() if other.protocol == column.protocol]
+    if not beside:
+        return NOT_RUN
+    if not any(each.by_seed for each in beside):
+        return NO_RUN
+    return NO_CEILING if column.metric == FORGETTING else UNPAIRED
 
 
 def format_score(score: Score | None) -> str:
@@ -230,7 +285,7 @@ def format_difference(one: Comparison, column: Column) -> str:
     if difference is None or math.isnan(difference.mean):
         return MISSING
     deviation = "" if math.isnan(difference.std) else f" ± {difference.std:.3f}"
-    return f"{difference.mean:+z.3f}{deviation}{DIFFERS if one.p_values[column] < LEVEL else ''}"
+    return f"{difference.mean:+z.3f}{deviation}{DIFFERS if one.adjusted[column] < LEVEL else ''}"
 
 
 def _find_published(one: Comparison, column: Column, scenario: str) -> Published | None:
@@ -256,7 +311,7 @@ def make_csv_table(compared: Sequence[Comparison], scenario: str) -> Table:
                 (
                     column.metric, column.protocol, name, one.row.variant, one.data, scenario,
                     score.mean, score.std, score.n_seeds, difference.mean, difference.std,
-                    one.p_values.get(column, math.nan),
+                    one.p_values.get(column, math.nan), one.adjusted.get(column, math.nan),
                     paper.mean if paper else None, paper.std if paper else None,
                 )
             )  # fmt: skip
