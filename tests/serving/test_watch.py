@@ -6,7 +6,7 @@ import json
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -210,6 +210,46 @@ def test_a_url_of_fsspec(watching: Watching) -> None:
     watching.run("memory://watched")
     assert [len(ids) for ids in watching.windows()] == [10, 10]
     assert "memory://watched cannot be reached" in watching.said[-1]
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The file system of a local S3 server, with an empty bucket."""
+    moto_server = pytest.importorskip("moto.server", reason="needs moto and flask")
+    s3fs = pytest.importorskip("s3fs")
+    server = moto_server.ThreadedMotoServer("127.0.0.1", port=0)
+    server.start()
+    try:
+        address, port = server.get_host_and_port()
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.setenv(name, "a-key-of-the-test")
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{address}:{port}")
+        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        system = s3fs.S3FileSystem(skip_instance_cache=True)
+        system.mkdir("watched")
+        yield system
+    finally:
+        s3fs.S3FileSystem.clear_instance_cache()
+        server.stop()
+
+
+@pytest.mark.filterwarnings("ignore")  # of boto3 and flask
+def test_a_bucket_of_s3(watching: Watching, bucket: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    watching.write("a.csv", {"left": 10}, 1)
+    watching.write("b.csv", {"left": 10}, 2)
+    bucket.pipe("watched/in/a.csv", (watching.stream / "a.csv").read_bytes())
+    watching.run("s3://watched/in")
+    watching.run("s3://watched/in")
+    bucket.pipe("watched/in/b.csv", (watching.stream / "b.csv").read_bytes())
+    watching.run("s3://watched/in/*.csv")
+    assert [len(ids) for ids in watching.windows()] == [10, 10]
+    watching.run("s3://no-such-bucket/in")
+    assert "s3://no-such-bucket/in cannot be reached" in watching.said[-1]
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")  # where nobody listens
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    type(bucket).clear_instance_cache()
+    watching.run("s3://watched/in")
+    assert "s3://watched/in cannot be reached" in watching.said[-1]
 
 
 def test_lines_of_a_pipe(watching: Watching) -> None:
