@@ -150,6 +150,21 @@ def test_members_are_sorted_filtered_and_chosen_in_ranges(page: Any, ready: Serv
     page.wait_for_selector("#all button:has-text('Choose all 50')")
 
 
+def test_a_late_answer_to_an_earlier_question_is_not_shown(page: Any, ready: Server) -> None:
+    page.click("#all summary")
+    page.select_option("#only", "novel")
+    page.wait_for_selector("#all button:has-text('Choose all 20')")
+    held: list[Any] = []
+    page.route("**/section/members?*only=unnamed*", lambda route: held.append(route))
+    page.select_option("#only", "unnamed")
+    page.select_option("#only", "everything")
+    page.wait_for_selector("#all button:has-text('Choose all 50')")
+    with page.expect_response("**/section/members?*only=unnamed*"):
+        held[0].continue_()
+    page.wait_for_timeout(200)
+    assert page.is_visible("#all button:has-text('Choose all 50')")
+
+
 def test_digits_assign_to_the_most_likely_classes(page: Any) -> None:
     desk = Desk(page)
     desk.focus(COWS)

@@ -72,7 +72,7 @@ def test_a_benchmark_tracks_each_cell(
     )  # fmt: skip
     bench = Bench.of_cells([GridCell.of(config)], tmp_path / "bench")
     [state] = bench.with_status("waiting")
-    job = bench._job(state, ["mlflow"])
+    job = bench._job(state, ["mlflow"], tmp_path / "fits")
     assert run_job(job).error is None
     assert only_run(client(place)).data.params["seed"] == "3"
 

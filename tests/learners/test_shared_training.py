@@ -61,7 +61,7 @@ def pair() -> list[Learner]:
 
 def describe(folder: Path) -> tuple[dict[str, Any], Mapping[str, Array]]:
     description, arrays = persistence.read(folder)
-    del description["parameters"]["training"]["devices"]
+    description["parameters"]["training"].pop("devices", None)  # one device goes without saying
     del description["tensors"]
     return description, arrays
 

@@ -6,6 +6,7 @@ import { makeMiniature } from "./pictures.js";
 import { put, send } from "./server.js";
 
 const MOST_IN_STRIP = 24;
+const asked = new WeakMap(); // the last question about each list
 let anchor = null; // the thumbnail that a range starts from
 
 export function openMembers() {
@@ -39,17 +40,25 @@ function query(box, start) {
 }
 
 async function load(box, start) {
-  const page = make("div");
-  await put(page, `/windows/${desk.window}/section/members?${query(box, start)}`);
-  $(".members", box).append(...page.childNodes);
+  const thumbs = await ask(box, start);
+  if (!thumbs) return;
+  $(".members", box).append(...thumbs);
   showChosen();
 }
 
 async function reloadBox(box) {
-  const page = make("div");
-  await put(page, `/windows/${desk.window}/section/members?${query(box, 0)}`);
-  $(".members", box).replaceChildren(...page.childNodes);
+  const thumbs = await ask(box, 0);
+  if (!thumbs) return;
+  $(".members", box).replaceChildren(...thumbs);
   showChosen();
+}
+
+// The answer to the last question about a list; null if another one has been asked meanwhile.
+async function ask(box, start) {
+  const page = make("div"), question = {};
+  asked.set(box, question);
+  await put(page, `/windows/${desk.window}/section/members?${query(box, start)}`);
+  return asked.get(box) === question ? page.childNodes : null;
 }
 
 function reload() {
